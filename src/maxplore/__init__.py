@@ -1,0 +1,25 @@
+"""maxplore: learn how an environment works in as few steps as possible, with no reward at all."""
+
+from maxplore import utilities
+from maxplore.errors import InputError
+from maxplore.history import History, Transition
+from maxplore.mdp import ExplorationMDP
+from maxplore.models import CategoricalEnsemble, FitConfig, GaussianConfig, GaussianEnsemble, MemberConfig, fit
+from maxplore.normalizer import Normalizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CategoricalEnsemble",
+    "ExplorationMDP",
+    "FitConfig",
+    "GaussianConfig",
+    "GaussianEnsemble",
+    "History",
+    "InputError",
+    "MemberConfig",
+    "Normalizer",
+    "Transition",
+    "fit",
+    "utilities",
+]

@@ -1,0 +1,249 @@
+"""History D: every transition seen so far, as a pytree of fixed capacity.
+
+Arrays keep their shape while D fills up, so whatever is compiled for a capacity stays compiled.
+When D is full its capacity doubles: a run of n steps compiles about log2(n) times in all.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Int, PRNGKeyArray
+
+from maxplore.errors import InputError
+
+
+class Transition(eqx.Module):
+    """One step of an environment, or many along a leading axis.
+
+    `terminated` says that the episode ended in `next_state`, `truncated` that it was merely cut off there.
+    """
+
+    state: Array
+    action: Array
+    next_state: Array
+    terminated: Bool[Array, "*rows"]
+    truncated: Bool[Array, "*rows"]
+
+
+class Entry(eqx.Module):
+    """What one state or one action looks like: its shape, and for a discrete one how many there are."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    count: int | None = eqx.field(static=True, default=None)
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        return jnp.dtype(jnp.float32 if self.count is None else jnp.int32)
+
+    def checked(self, name: str, value: ArrayLike) -> np.ndarray:
+        """`value` as rows `[n, *shape]`, or an `InputError` that says which entry of it is wrong."""
+        given = _as_array(name, value)
+        rows = given[None] if given.shape == self.shape else given
+        if rows.shape[1:] != self.shape or rows.ndim != len(self.shape) + 1:
+            raise InputError(
+                f"{name} has shape {given.shape}, expected {self.shape} for one transition "
+                f"or (n, {', '.join(map(str, self.shape))}) for many"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            cast = rows.astype(np.float32 if self.count is None else np.int64)
+        if self.count is None:
+            bad, wanted = ~np.isfinite(cast), "a finite float32 number"
+        else:
+            bad, wanted = (
+                (cast != rows) | (cast < 0) | (cast >= self.count),
+                f"a whole number from 0 to {self.count - 1}",
+            )
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            place = where if given.ndim == rows.ndim else where[1:]
+            raise InputError(
+                f"{name}{list(place) if place else ''} is {rows[where]}, expected {wanted}; nothing was added to D"
+            )
+        return cast.astype(self.dtype)
+
+
+class History(eqx.Module):
+    """D, the transitions seen so far: `capacity` rows, of which the first `size` are filled.
+
+    >>> history = History.continuous(state_dims=2, action_dims=1)
+    >>> history = history.append([0.0, 0.0], [1.0], [0.1, 0.0])
+    >>> int(history.size)
+    1
+    """
+
+    transitions: Transition
+    size: Int[Array, ""]
+    state_entry: Entry
+    action_entry: Entry
+
+    @classmethod
+    def continuous(cls, state_dims: int, action_dims: int, *, capacity: int = 1024) -> "History":
+        """An empty D of real vectors."""
+        return cls.empty(Entry((state_dims,)), Entry((action_dims,)), capacity=capacity)
+
+    @classmethod
+    def discrete(cls, states: int, actions: int, *, capacity: int = 1024) -> "History":
+        """An empty D of numbered states and actions."""
+        return cls.empty(Entry((), states), Entry((), actions), capacity=capacity)
+
+    @classmethod
+    def empty(cls, state: Entry, action: Entry, *, capacity: int = 1024) -> "History":
+        if capacity < 1:
+            raise InputError(f"capacity is {capacity}, expected at least 1")
+        flags = jnp.zeros(capacity, bool)
+        states = jnp.zeros((capacity, *state.shape), state.dtype)
+        actions = jnp.zeros((capacity, *action.shape), action.dtype)
+        return cls(Transition(states, actions, states, flags, flags), jnp.zeros((), jnp.int32), state, action)
+
+    @property
+    def capacity(self) -> int:
+        return self.transitions.terminated.shape[0]
+
+    @property
+    def filled(self) -> Bool[Array, " capacity"]:
+        """Which rows hold a transition."""
+        return jnp.arange(self.capacity) < self.size
+
+    def append(
+        self,
+        state: ArrayLike,
+        action: ArrayLike,
+        next_state: ArrayLike,
+        terminated: ArrayLike = False,
+        truncated: ArrayLike = False,
+    ) -> "History":
+        """D with one transition more, or with many (a leading axis on each argument).
+
+        What cannot be used is refused with an `InputError`; D itself never changes, a new one is returned.
+        """
+        columns = self._checked(state, action, next_state, terminated, truncated)
+        count = len(columns[0])
+        if count == 0:
+            return self
+        history = self._with_room(int(self.size) + count)
+        if count == 1:
+            return _write_one(history, Transition(*(jnp.asarray(column[0]) for column in columns)))
+        # Padded to the capacity, so that any number of rows runs the same compiled code.
+        padding = history.capacity - count
+        padded = (np.pad(column, [(0, padding)] + [(0, 0)] * (column.ndim - 1)) for column in columns)
+        return _write_many(history, Transition(*map(jnp.asarray, padded)), jnp.int32(count))
+
+    def write(self, transition: Transition) -> "History":
+        """`append` for one transition inside compiled code: no checks, and the caller sees to room.
+
+        With no room left the transition is not stored and `size` stays: compare it with `capacity`.
+        """
+        transitions = jax.tree.map(
+            lambda rows, row: rows.at[self.size].set(row, mode="drop"), self.transitions, transition
+        )
+        return History(transitions, jnp.minimum(self.size + 1, self.capacity), self.state_entry, self.action_entry)
+
+    def __getitem__(self, index: Int[Array, "*rows"]) -> Transition:
+        """The transitions in those rows."""
+        return jax.tree.map(lambda rows: rows[index], self.transitions)
+
+    def _checked(
+        self, state: ArrayLike, action: ArrayLike, next_state: ArrayLike, terminated: ArrayLike, truncated: ArrayLike
+    ) -> tuple[np.ndarray, ...]:
+        states = self.state_entry.checked("state", state)
+        count = len(states)
+        columns = {
+            "state": states,
+            "action": self.action_entry.checked("action", action),
+            "next_state": self.state_entry.checked("next_state", next_state),
+            "terminated": _checked_flags("terminated", terminated, count),
+            "truncated": _checked_flags("truncated", truncated, count),
+        }
+        for name, column in columns.items():
+            if len(column) != count:
+                raise InputError(f"{name} has {len(column)} rows, expected {count}, as many as state")
+        return tuple(columns.values())
+
+    def _with_room(self, needed: int) -> "History":
+        capacity = self.capacity
+        while capacity < needed:
+            capacity *= 2
+        extra = capacity - self.capacity
+        if extra == 0:
+            return self
+        grown = jax.tree.map(
+            lambda x: jnp.concatenate([x, jnp.zeros((extra, *x.shape[1:]), x.dtype)]), self.transitions
+        )
+        return History(grown, self.size, self.state_entry, self.action_entry)
+
+
+def member_bags(
+    history: History,
+    members: int,
+    *,
+    key: PRNGKeyArray,
+    chosen: Bool[Array, " capacity"],
+    bootstrap: bool = False,
+) -> tuple[Int[Array, "members capacity"], Int[Array, ""]]:
+    """The rows that each member learns from, and how many they are: all `chosen` ones, in the first places.
+
+    With `bootstrap`, each member gets as many rows drawn with replacement, its own fixed resample of D.
+    """
+    rows = jnp.argsort(~chosen, stable=True).astype(jnp.int32)
+    count = jnp.sum(chosen).astype(jnp.int32)
+    if not bootstrap:
+        return jnp.broadcast_to(rows, (members, history.capacity)), count
+    draws = jax.random.randint(key, (members, history.capacity), 0, jnp.maximum(count, 1))
+    return rows[draws], count
+
+
+def shuffled(
+    bags: Int[Array, "members capacity"], count: Int[Array, ""], *, key: PRNGKeyArray
+) -> Int[Array, "members capacity"]:
+    """Each member's first `count` rows in an order of its own, for one epoch."""
+    order = jax.random.uniform(key, bags.shape)
+    in_use = jnp.broadcast_to(jnp.arange(bags.shape[1]) < count, bags.shape)
+    return jnp.take_along_axis(bags, jnp.argsort(jnp.where(in_use, order, 2.0), axis=1), axis=1)
+
+
+def held_out(history: History, share: float) -> Bool[Array, " capacity"]:
+    """The rows kept aside for validation: about `share` of D, evenly spread, and for good.
+
+    Row i is kept aside by the golden-ratio sequence of i alone, so a row once held out is never
+    trained on in a later fit of a larger D.
+    """
+    spread = jnp.arange(history.capacity, dtype=jnp.uint32) * jnp.uint32(2654435769)
+    return (spread < jnp.uint32(round(share * (2**32 - 1)))) & history.filled
+
+
+@eqx.filter_jit
+def _write_one(history: History, transition: Transition) -> History:
+    return history.write(transition)
+
+
+@eqx.filter_jit
+def _write_many(history: History, rows: Transition, count: Int[Array, ""]) -> History:
+    def place(old: Array, new: Array) -> Array:
+        # new rows [0, count) land on [size, size + count)
+        shifted = jnp.roll(new, history.size, axis=0)
+        position = jnp.arange(history.capacity)
+        lands = (position >= history.size) & (position < history.size + count)
+        return jnp.where(jnp.expand_dims(lands, tuple(range(1, old.ndim))), shifted, old)
+
+    transitions = jax.tree.map(place, history.transitions, rows)
+    return History(transitions, history.size + count, history.state_entry, history.action_entry)
+
+
+def _as_array(name: str, value: ArrayLike) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"{name} is not a rectangular array ({error})") from None
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{name} has dtype {array.dtype}, expected numbers")
+    return array
+
+
+def _checked_flags(name: str, value: ArrayLike, count: int) -> np.ndarray:
+    flags = _as_array(name, value)
+    if flags.ndim > 1:
+        raise InputError(f"{name} has shape {flags.shape}, expected () for one transition or (n,) for many")
+    if not np.isin(flags, (0, 1)).all():
+        raise InputError(f"{name} is {flags[~np.isin(flags, (0, 1))][0]}, expected True or False")
+    return np.broadcast_to(flags.astype(bool), (count,)) if flags.ndim == 0 else flags.astype(bool)

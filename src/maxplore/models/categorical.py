@@ -1,0 +1,87 @@
+"""Members that predict which of finitely many states comes next."""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from maxplore.errors import InputError
+from maxplore.history import History, Transition
+from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members
+
+
+PAPER = MemberConfig(members=3, depth=4, width=128, activation="tanh")
+"""The paper's ensemble for the Chain, and the default."""
+
+
+class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
+    """N networks from one-hot (s, a) to logits over the next state.
+
+    >>> model = CategoricalEnsemble(states=4, actions=2, key=jax.random.key(0))
+    >>> model.predict(jnp.array([0, 1, 2]), jnp.array([0, 0, 1])).shape
+    (3, 3, 4)
+    """
+
+    members: Member
+    states: int = eqx.field(static=True)
+    actions: int = eqx.field(static=True)
+    config: MemberConfig = eqx.field(static=True)
+
+    def __init__(self, states: int, actions: int, config: MemberConfig = PAPER, *, key: PRNGKeyArray):
+        self.members = _members(states, actions, config, key=key)
+        self.states = states
+        self.actions = actions
+        self.config = config
+
+    def features(self, state: Int[Array, ""], action: Int[Array, ""]) -> Float[Array, " inputs"]:
+        return jnp.concatenate([jax.nn.one_hot(state, self.states), jax.nn.one_hot(action, self.actions)])
+
+    def forward(self, member: Member, features: Float[Array, " inputs"]) -> Float[Array, " states"]:
+        return member.dynamics(features)
+
+    def realize(
+        self, state: Int[Array, ""], prediction: Float[Array, " states"], *, key: PRNGKeyArray
+    ) -> Int[Array, ""]:
+        return jax.random.categorical(key, prediction).astype(jnp.int32)
+
+    def end_features(self, transition: Transition) -> Float[Array, " end_inputs"]:
+        here = self.features(transition.state, transition.action)
+        return jnp.concatenate([here, jax.nn.one_hot(transition.next_state, self.states)])
+
+    def loss(self, prediction: Float[Array, " states"], transition: Transition) -> Float[Array, ""]:
+        return -jax.nn.log_softmax(prediction)[transition.next_state]
+
+    def measure(
+        self, prediction: Float[Array, " states"], transition: Transition
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        wrong = jnp.argmax(prediction) != transition.next_state
+        return self.loss(prediction, transition), wrong.astype(prediction.dtype)
+
+    def fresh(self, *, key: PRNGKeyArray) -> Self:
+        members = _members(self.states, self.actions, self.config, key=key)
+        return eqx.tree_at(lambda ensemble: ensemble.members, self, members)
+
+    def adapted(self, history: History) -> Self:
+        return self  # one-hot inputs need no statistics
+
+    def predict(
+        self, states: Int[Array, "*batch"], actions: Int[Array, "*batch"]
+    ) -> Float[Array, "members *batch states"]:
+        """Probabilities of the next state by every member, `[members, *batch, states]`."""
+        states, actions = jnp.asarray(states), jnp.asarray(actions)
+        if states.shape != actions.shape:
+            raise InputError(f"actions has shape {actions.shape}, expected {states.shape}, the shape of states")
+        return _predict(self, states, actions)
+
+
+@eqx.filter_jit
+def _predict(ensemble: CategoricalEnsemble, states: Array, actions: Array) -> Array:
+    logits = ensemble.forecast(states.reshape(-1), actions.reshape(-1))
+    return jax.nn.softmax(logits).reshape(ensemble.size, *states.shape, ensemble.states)
+
+
+def _members(states: int, actions: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:
+    inputs = states + actions
+    return new_members(inputs, states, inputs + states, config, key=key)

@@ -1,0 +1,193 @@
+"""What every ensemble can do, whatever its members predict.
+
+The members are one pytree with a leading member axis: the `filter_vmap` of one member's constructor.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from equinox import AbstractVar
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from maxplore.errors import InputError
+from maxplore.history import History, Transition
+from maxplore.models.mlp import MLP, Activation, activation_named
+
+Prediction = TypeVar("Prediction")
+
+
+@dataclass(frozen=True)
+class MemberConfig:
+    """How many members, and what their networks look like."""
+
+    members: int = 5
+    """N, how many models."""
+    depth: int = 2
+    """Hidden layers of each."""
+    width: int = 200
+    """Units of each hidden layer."""
+    activation: str | Activation = "swish"
+    """A name from `ACTIVATIONS`, or any elementwise function."""
+    termination: bool = False
+    """Whether members also learn where episodes end."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("members", 1), ("depth", 0), ("width", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        activation_named(self.activation)
+
+
+class Member(eqx.Module):
+    """One model of the environment: where a step leads, and optionally whether the episode ends there."""
+
+    dynamics: MLP
+    termination: MLP | None
+
+    def ends(self, features: Float[Array, " inputs"]) -> Float[Array, ""]:
+        """The log-odds that the episode ends with this transition; without a head it never does."""
+        if self.termination is None:
+            return jnp.asarray(-jnp.inf)
+        # Episodes rarely end: an untrained head should not cut imagination short.
+        return self.termination(features)[0] - 5.0
+
+
+class Metrics(NamedTuple):
+    """How one member did on one transition, or many."""
+
+    nll: Array
+    """Negative log-likelihood of the next state, in nats, in the environment's own units."""
+    error: Array
+    """Squared error in standard deviations of the delta, averaged over dimensions; or 1 for a wrong guess."""
+    termination_nll: Array
+    """Negative log-likelihood of the termination flag, in nats; 0 without a termination head."""
+
+
+class Ensemble(eqx.Module, Generic[Prediction]):
+    """N models of the environment that learned from the same D; where they disagree, D has not been."""
+
+    members: AbstractVar[Member]
+
+    @property
+    def size(self) -> int:
+        """N, the number of members."""
+        return self.members.dynamics.layers[0].bias.shape[0]
+
+    # One example ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def features(self, state: Array, action: Array) -> Float[Array, " inputs"]:
+        """What a member's network sees of one state and action."""
+
+    @abstractmethod
+    def forward(self, member: Member, features: Float[Array, " inputs"]) -> Prediction:
+        """One member's distribution of the next state, in the ensemble's internal scale."""
+
+    @abstractmethod
+    def realize(self, state: Array, prediction: Prediction, *, key: PRNGKeyArray) -> Array:
+        """A next state drawn from one prediction."""
+
+    @abstractmethod
+    def end_features(self, transition: Transition) -> Float[Array, " end_inputs"]:
+        """What a member's termination head sees of one transition."""
+
+    @abstractmethod
+    def loss(self, prediction: Prediction, transition: Transition) -> Float[Array, ""]:
+        """What `fit` minimises: the negative log-likelihood per dimension, in the internal scale."""
+
+    @abstractmethod
+    def measure(self, prediction: Prediction, transition: Transition) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Negative log-likelihood and error of one prediction, as `Metrics` has them."""
+
+    # The whole ensemble --------------------------------------------------------------------------
+
+    @abstractmethod
+    def fresh(self, *, key: PRNGKeyArray) -> Self:
+        """The same architecture with newly drawn members."""
+
+    @abstractmethod
+    def adapted(self, history: History) -> Self:
+        """The same predictions, expressed in the statistics of `history`."""
+
+    @abstractmethod
+    def predict(self, states: Array, actions: Array) -> Any:
+        """Every member's distribution of the next state, in the environment's own units: `[members, batch, ...]`."""
+
+    def forecast(self, states: Array, actions: Array) -> Prediction:
+        """Every member's prediction for every row, `[members, batch, ...]`, in the internal scale."""
+        features = jax.vmap(self.features)(states, actions)
+        over_rows = jax.vmap(self.forward, in_axes=(None, 0))
+        return jax.vmap(over_rows, in_axes=(0, None))(self.members, features)
+
+    def sample(self, states: Array, actions: Array, *, key: PRNGKeyArray) -> tuple[Array, Bool[Array, " batch"]]:
+        """Next states, each from a member drawn uniformly for its row, and whether the episode ends there.
+
+        The rows are dealt out to the members like cards, so each row's member is uniform and no
+        member computes a row that is not its own: N times cheaper than `forecast` and a choice.
+        """
+        key_deal, key_draw = jax.random.split(key)
+        batch = states.shape[0]
+        hands = -(-batch // self.size)
+        deal = jax.random.permutation(key_deal, hands * self.size)
+        rows = (deal % batch).reshape(self.size, hands)
+        # Row r is dealt at each place p with deal[p] % batch == r; the place deal[p] == r is the one that counts.
+        place = jnp.argsort(deal)[:batch]
+        features = jax.vmap(self.features)(states, actions)[rows]
+        over_rows = jax.vmap(self.forward, in_axes=(None, 0))
+        predictions = jax.vmap(over_rows, in_axes=0)(self.members, features)
+        own = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[place], predictions)
+        return self.draw(states, actions, own, place // hands, key=key_draw)
+
+    def draw(
+        self, states: Array, actions: Array, own: Prediction, member: Int[Array, " batch"], *, key: PRNGKeyArray
+    ) -> tuple[Array, Bool[Array, " batch"]]:
+        """Next states from each row's own prediction, made by that row's `member`, and whether the episode ends."""
+        key_state, key_end = jax.random.split(key)
+        keys = jax.random.split(key_state, states.shape[0])
+        next_states = jax.vmap(lambda s, p, k: self.realize(s, p, key=k))(states, own, keys)
+        never = jnp.zeros(states.shape[0], bool)
+        if self.members.termination is None:
+            return next_states, never
+        transitions = Transition(states, actions, next_states, never, never)
+        features = jax.vmap(self.end_features)(transitions)
+        over_rows = jax.vmap(lambda m, x: m.ends(x), in_axes=(None, 0))
+        log_odds = jax.vmap(over_rows, in_axes=(0, None))(self.members, features)
+        chance = jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
+        return next_states, jax.random.uniform(key_end, chance.shape) < chance
+
+
+def new_members(inputs: int, outputs: int, end_inputs: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:
+    """N independently initialised members as one pytree."""
+
+    def build(key: PRNGKeyArray) -> Member:
+        key_dynamics, key_termination = jax.random.split(key)
+        depth, width, activation = config.depth, config.width, config.activation
+        dynamics = MLP(inputs, outputs, depth=depth, width=width, activation=activation, key=key_dynamics)
+        if not config.termination:
+            return Member(dynamics, None)
+        return Member(dynamics, MLP(end_inputs, 1, depth=2, width=64, activation="swish", key=key_termination))
+
+    # Compiled as a whole: dozens of tiny initialisation kernels would take longer than the rest of start-up.
+    return eqx.filter_jit(eqx.filter_vmap(build))(jax.random.split(key, config.members))
+
+
+def member_loss(ensemble: Ensemble[Any], member: Member, transition: Transition) -> Float[Array, ""]:
+    """What one member pays for one transition in training."""
+    prediction = ensemble.forward(member, ensemble.features(transition.state, transition.action))
+    return ensemble.loss(prediction, transition) + _termination_nll(ensemble, member, transition)
+
+
+def member_metrics(ensemble: Ensemble[Any], member: Member, transition: Transition) -> Metrics:
+    prediction = ensemble.forward(member, ensemble.features(transition.state, transition.action))
+    return Metrics(*ensemble.measure(prediction, transition), _termination_nll(ensemble, member, transition))
+
+
+def _termination_nll(ensemble: Ensemble[Any], member: Member, transition: Transition) -> Float[Array, ""]:
+    if member.termination is None:
+        return jnp.zeros(())
+    log_odds = member.ends(ensemble.end_features(transition))
+    return jax.nn.softplus(jnp.where(transition.terminated, -log_odds, log_odds))

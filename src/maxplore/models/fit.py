@@ -1,0 +1,231 @@
+"""Training an ensemble on D: one `fit` for every kind of member."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from maxplore.errors import InputError
+from maxplore.history import History, held_out, member_bags, shuffled
+from maxplore.models.adam import Moments, adam
+from maxplore.models.ensemble import Ensemble, Member, Metrics, member_loss, member_metrics
+
+E = TypeVar("E", bound=Ensemble)
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How an ensemble learns from D."""
+
+    epochs: int = 50
+    """Passes over D (at most, with early stopping)."""
+    steps: int | None = None
+    """Gradient steps in all, in place of `epochs`; the epochs then follow from the size of D."""
+    batch_size: int = 256
+    """Transitions in a minibatch of each member. An incomplete last batch is dropped unless it is the only one."""
+    learning_rate: float = 1e-3
+    """Adam's."""
+    clip: float = 5.0
+    """Gradient values are clipped to plus or minus this."""
+    weight_decay: float = 0.0
+    """L2 penalty, added to the gradient."""
+    from_scratch: bool = True
+    """Newly drawn members, as in the paper, or the ones given (a warm start)."""
+    bootstrap: bool = False
+    """Each member learns from its own resample of D with replacement, or all from all of D."""
+    held_out: float = 0.0
+    """Share of D that is never trained on, for an honest report."""
+    patience: int | None = None
+    """Stop when no member improved on the held-out share for so many epochs; each keeps its best state."""
+    report_rows: int = 2048
+    """Transitions, at most, that the report is measured on."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("epochs", 1), ("batch_size", 1), ("report_rows", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        if self.steps is not None and self.steps < 1:
+            raise InputError(f"steps is {self.steps}, expected at least 1, or None to count epochs")
+        if not 0 <= self.held_out < 1:
+            raise InputError(f"held_out is {self.held_out}, expected a share from 0 up to, but not including, 1")
+        if self.patience is not None and (self.patience < 1 or self.held_out == 0):
+            raise InputError(
+                f"patience is {self.patience} with held_out {self.held_out}: early stopping needs patience of "
+                "at least 1 and a held-out share such as 0.1"
+            )
+
+
+class FitReport(NamedTuple):
+    """What came of a fit. Figures are per member; with nothing held out, the held-out ones are NaN."""
+
+    epochs: Int[Array, ""]
+    steps: Int[Array, ""]
+    rows: Int[Array, ""]
+    """Transitions trained on."""
+    held_out_rows: Int[Array, ""]
+    train: Metrics
+    held_out: Metrics
+
+
+class Fitted(NamedTuple):
+    """The trained ensemble, Adam's memory for a next warm start, and the report."""
+
+    ensemble: Ensemble
+    moments: Moments
+    report: FitReport
+
+
+class _Progress(NamedTuple):
+    members: Member
+    moments: Moments
+    best: Member
+    best_nll: Float[Array, " members"]
+    stale: Int[Array, ""]
+    epoch: Int[Array, ""]
+    steps: Int[Array, ""]
+    key: PRNGKeyArray
+
+
+def fit(
+    ensemble: Ensemble,
+    history: History,
+    config: FitConfig = FitConfig(),  # noqa: B008  (frozen)
+    *,
+    key: PRNGKeyArray,
+    moments: Moments | None = None,
+) -> Fitted:
+    """Train every member on D by maximum likelihood, from scratch or from where it stands.
+
+    The statistics for normalisation are those of D; a warm-started member has their change folded into
+    its weights, so that it starts from the same predictions. Compiles once for a capacity of D.
+    """
+    if not isinstance(history.size, jax.core.Tracer) and int(history.size) == 0:
+        raise InputError("history is empty: append at least one transition before fitting")
+    return _fit(ensemble, history, config, key, moments)
+
+
+@eqx.filter_jit
+def _fit(ensemble: Ensemble, history: History, config: FitConfig, key: PRNGKeyArray, moments: Moments | None) -> Fitted:
+    key_init, key_bags, key_epochs, key_report = jax.random.split(key, 4)
+    if config.from_scratch:
+        ensemble = ensemble.fresh(key=key_init)
+    ensemble = ensemble.adapted(history)
+
+    aside = held_out(history, config.held_out)
+    # A D so small that everything would be held out is trained on whole.
+    aside = aside & jnp.any(history.filled & ~aside)
+    bags, count = member_bags(
+        history, ensemble.size, key=key_bags, chosen=history.filled & ~aside, bootstrap=config.bootstrap
+    )
+    key_train, key_aside = jax.random.split(key_report)
+    aside_rows, aside_count = _random_rows(history, aside, key=key_aside)
+    steps_per_epoch = jnp.maximum(count // config.batch_size, 1)
+    total = config.epochs * steps_per_epoch if config.steps is None else jnp.int32(config.steps)
+
+    def gradient_step(step: Int[Array, ""], carry: tuple[Member, Moments, Array]) -> tuple[Member, Moments, Array]:
+        members, moments, order = carry
+        place = step * config.batch_size + jnp.arange(config.batch_size)
+        rows = jax.lax.dynamic_slice_in_dim(order, step * config.batch_size, config.batch_size, axis=1)
+        weight = (place < count).astype(jnp.float32)
+        weight = weight / jnp.sum(weight)
+
+        def loss(member: Member, rows: Int[Array, " batch"]) -> Float[Array, ""]:
+            losses = jax.vmap(lambda row: member_loss(ensemble, member, history[row]))(rows)
+            return jnp.sum(losses * weight)
+
+        gradient = jax.vmap(jax.grad(loss))(members, rows)
+        members, moments = adam(
+            members,
+            gradient,
+            moments,
+            learning_rate=config.learning_rate,
+            clip=config.clip,
+            weight_decay=config.weight_decay,
+        )
+        return members, moments, order
+
+    def epoch(now: _Progress) -> _Progress:
+        key_shuffle, key_next = jax.random.split(now.key)
+        order = shuffled(bags, count, key=key_shuffle)
+        order = jnp.pad(order, ((0, 0), (0, config.batch_size)))
+        steps = jnp.minimum(steps_per_epoch, total - now.steps)
+        members, moments, _ = jax.lax.fori_loop(0, steps, gradient_step, (now.members, now.moments, order))
+        best, best_nll, stale = members, now.best_nll, jnp.zeros((), jnp.int32)
+        if config.patience is not None:
+            nll = _measure(ensemble, members, history, aside_rows, aside_count, config).nll
+            better = nll < now.best_nll
+            best = jax.tree.map(
+                lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), members, now.best
+            )
+            best_nll = jnp.minimum(nll, now.best_nll)
+            stale = jnp.where(jnp.any(better) | (aside_count == 0), 0, now.stale + 1)
+        return _Progress(members, moments, best, best_nll, stale, now.epoch + 1, now.steps + steps, key_next)
+
+    def unfinished(now: _Progress) -> Array:
+        patient = True if config.patience is None else now.stale < config.patience
+        return (now.steps < total) & patient
+
+    members = ensemble.members
+    start = _Progress(
+        members,
+        Moments.zero(members) if moments is None or config.from_scratch else moments,
+        members,
+        jnp.full(ensemble.size, jnp.inf),
+        jnp.zeros((), jnp.int32),
+        jnp.zeros((), jnp.int32),
+        jnp.zeros((), jnp.int32),
+        key_epochs,
+    )
+    end = jax.lax.while_loop(unfinished, epoch, start)
+    # With nothing held out there is no best state but the last.
+    members = jax.tree.map(lambda best, last: jnp.where(aside_count > 0, best, last), end.best, end.members)
+    ensemble = eqx.tree_at(lambda e: e.members, ensemble, members)
+
+    trained, _ = _random_rows(history, history.filled & ~aside, key=key_train)
+    report = FitReport(
+        end.epoch,
+        end.steps,
+        count,
+        aside_count,
+        _measure(ensemble, members, history, trained, count, config),
+        _measure(ensemble, members, history, aside_rows, aside_count, config),
+    )
+    return Fitted(ensemble, end.moments, report)
+
+
+def _random_rows(
+    history: History, chosen: Bool[Array, " capacity"], *, key: PRNGKeyArray
+) -> tuple[Int[Array, " capacity"], Int[Array, ""]]:
+    """The chosen rows in random order, so that the first of them speak for all."""
+    bag, count = member_bags(history, 1, key=key, chosen=chosen)
+    return shuffled(bag, count, key=key)[0], count
+
+
+def _measure(
+    ensemble: Ensemble,
+    members: Member,
+    history: History,
+    rows: Int[Array, " capacity"],
+    count: Int[Array, ""],
+    config: FitConfig,
+) -> Metrics:
+    """Each member's mean metrics over the first `count` of `rows`, at most `report_rows` of them."""
+    count = jnp.minimum(count, config.report_rows)
+    size = min(config.batch_size, history.capacity)
+    padded = jnp.pad(rows, (0, size))
+
+    def add(block: Int[Array, ""], total: Metrics) -> Metrics:
+        places = block * size + jnp.arange(size)
+        batch = history[jax.lax.dynamic_slice_in_dim(padded, block * size, size)]
+        over_rows = jax.vmap(lambda m, t: member_metrics(ensemble, m, t), in_axes=(None, 0))
+        metrics = jax.vmap(over_rows, in_axes=(0, None))(members, batch)
+        counted = (places < count)[None, :]
+        return jax.tree.map(lambda sum_, x: sum_ + jnp.sum(jnp.where(counted, x, 0.0), axis=1), total, metrics)
+
+    zero = jnp.zeros(ensemble.size)
+    total = jax.lax.fori_loop(0, -(-count // size), add, Metrics(zero, zero, zero))
+    return jax.tree.map(lambda x: x / count, total)

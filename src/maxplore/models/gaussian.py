@@ -1,0 +1,174 @@
+"""Members that predict a Gaussian over the next state of a continuous environment.
+
+Internally everything is in normalised-delta space: the delta of the state, with mean 0 and
+standard deviation 1 over D. Only sampled states and `predict` leave it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from maxplore.errors import InputError
+from maxplore.history import History, Transition
+from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members
+from maxplore.models.mlp import Layer
+from maxplore.normalizer import Normalizer
+
+
+class Gaussian(NamedTuple):
+    """A diagonal Gaussian, or a batch of them."""
+
+    mean: Float[Array, "*batch dims"]
+    variance: Float[Array, "*batch dims"]
+
+
+@dataclass(frozen=True)
+class GaussianConfig(MemberConfig):
+    """The architecture of a Gaussian ensemble."""
+
+    log_variance: tuple[float, float] = (-10.0, 0.5)
+    """Bounds of the predicted log-variance in normalised-delta space (the authors' code: -5, -1)."""
+
+    def __post_init__(self) -> None:
+        MemberConfig.__post_init__(self)
+        low, high = self.log_variance
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InputError(f"log_variance is {self.log_variance}, expected finite bounds, the lower one first")
+
+
+DEFAULT = GaussianConfig()
+
+PAPER = GaussianConfig(members=32, depth=4, width=512, log_variance=(-5.0, -1.0))
+"""The paper's ensemble; the bounds are those of the authors' code."""
+
+
+class GaussianEnsemble(Ensemble[Gaussian]):
+    """N networks from normalised (s, a) to a Gaussian over the normalised delta of the state.
+
+    >>> model = GaussianEnsemble(state_dims=3, action_dims=1, key=jax.random.key(0))
+    >>> mean, variance = model.predict(jnp.zeros((7, 3)), jnp.zeros((7, 1)))
+    >>> mean.shape
+    (5, 7, 3)
+    """
+
+    members: Member
+    state: Normalizer
+    action: Normalizer
+    delta: Normalizer
+    config: GaussianConfig = eqx.field(static=True)
+
+    def __init__(self, state_dims: int, action_dims: int, config: GaussianConfig = DEFAULT, *, key: PRNGKeyArray):
+        self.members = _members(state_dims, action_dims, config, key=key)
+        self.state = Normalizer.identity(state_dims)
+        self.action = Normalizer.identity(action_dims)
+        self.delta = Normalizer.identity(state_dims)
+        self.config = config
+
+    def features(self, state: Float[Array, " dims"], action: Float[Array, " actions"]) -> Float[Array, " inputs"]:
+        return jnp.concatenate([self.state.normalize(state), self.action.normalize(action)])
+
+    def forward(self, member: Member, features: Float[Array, " inputs"]) -> Gaussian:
+        mean, raw = jnp.split(member.dynamics(features), 2)
+        low, high = self.config.log_variance
+        return Gaussian(mean, jnp.exp(low + (high - low) * jax.nn.sigmoid(raw)))
+
+    def realize(
+        self, state: Float[Array, " dims"], prediction: Gaussian, *, key: PRNGKeyArray
+    ) -> Float[Array, " dims"]:
+        noise = jax.random.normal(key, prediction.mean.shape)
+        return state + self.delta.denormalize(prediction.mean + jnp.sqrt(prediction.variance) * noise)
+
+    def normalized_delta(
+        self, state: Float[Array, " dims"], next_state: Float[Array, " dims"]
+    ) -> Float[Array, " dims"]:
+        """The change of state as members see it."""
+        return self.delta.normalize(next_state - state)
+
+    def end_features(self, transition: Transition) -> Float[Array, " end_inputs"]:
+        here = self.features(transition.state, transition.action)
+        return jnp.concatenate([here, self.state.normalize(transition.next_state)])
+
+    def loss(self, prediction: Gaussian, transition: Transition) -> Float[Array, ""]:
+        error = self.normalized_delta(transition.state, transition.next_state) - prediction.mean
+        return 0.5 * jnp.mean(error**2 / prediction.variance + jnp.log(2 * jnp.pi * prediction.variance))
+
+    def measure(self, prediction: Gaussian, transition: Transition) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        error = self.normalized_delta(transition.state, transition.next_state) - prediction.mean
+        nll = error.size * self.loss(prediction, transition) + jnp.sum(jnp.log(self.delta.scale))
+        return nll, jnp.mean(error**2)
+
+    def fresh(self, *, key: PRNGKeyArray) -> Self:
+        members = _members(self.state.mean.size, self.action.mean.size, self.config, key=key)
+        return eqx.tree_at(lambda ensemble: ensemble.members, self, members)
+
+    def adapted(self, history: History) -> Self:
+        rows, filled = history.transitions, history.filled
+        state = Normalizer.of(rows.state, filled)
+        action = Normalizer.of(rows.action, filled)
+        delta = Normalizer.of(rows.next_state - rows.state, filled)
+        members = jax.vmap(lambda member: self._refolded(member, state, action, delta))(self.members)
+        return eqx.tree_at(lambda e: (e.members, e.state, e.action, e.delta), self, (members, state, action, delta))
+
+    def predict(self, states: Float[Array, "*batch dims"], actions: Float[Array, "*batch actions"]) -> Gaussian:
+        """Mean and variance of the next state by every member, `[members, *batch, dims]`, in the environment's units."""
+        states, actions = jnp.asarray(states, jnp.float32), jnp.asarray(actions, jnp.float32)
+        for name, rows, dims in (("states", states, self.state.mean.size), ("actions", actions, self.action.mean.size)):
+            if rows.ndim == 0 or rows.shape[-1] != dims or rows.shape[:-1] != states.shape[:-1]:
+                raise InputError(f"{name} has shape {rows.shape}, expected {(*states.shape[:-1], dims)}")
+        return _predict(self, states, actions)
+
+    def _refolded(self, member: Member, state: Normalizer, action: Normalizer, delta: Normalizer) -> Member:
+        """One member that says in the new statistics what it said in the old ones.
+
+        The mean is kept exactly. The log-variance is bounded, so a shift of it cannot be: it is moved
+        by its bias, exactly for a noise that does not depend on the input, nearly so otherwise.
+        """
+        layers = list(member.dynamics.layers)
+        layers[0] = _new_inputs(layers[0], [(self.state, state), (self.action, action)])
+        layers[-1] = _new_outputs(layers[-1], self.delta, delta, self.config.log_variance)
+        termination = member.termination
+        if termination is not None:
+            pairs = [(self.state, state), (self.action, action), (self.state, state)]
+            first = _new_inputs(termination.layers[0], pairs)
+            termination = eqx.tree_at(lambda net: net.layers[0], termination, first)
+        return Member(eqx.tree_at(lambda net: net.layers, member.dynamics, tuple(layers)), termination)
+
+
+@eqx.filter_jit
+def _predict(ensemble: GaussianEnsemble, states: Array, actions: Array) -> Gaussian:
+    shape = (ensemble.size, *states.shape)
+    flat = states.reshape(-1, states.shape[-1])
+    mean, variance = ensemble.forecast(flat, actions.reshape(-1, actions.shape[-1]))
+    per_row = jax.vmap(jax.vmap(lambda state, mean: state + ensemble.delta.denormalize(mean)), in_axes=(None, 0))
+    scaled = jax.vmap(jax.vmap(lambda variance: ensemble.delta.spread**2 * variance))(variance)
+    return Gaussian(per_row(flat, mean).reshape(shape), scaled.reshape(shape))
+
+
+def _members(state_dims: int, action_dims: int, config: GaussianConfig, *, key: PRNGKeyArray) -> Member:
+    inputs = state_dims + action_dims
+    return new_members(inputs, 2 * state_dims, inputs + state_dims, config, key=key)
+
+
+def _new_inputs(layer: Layer, changes: list[tuple[Normalizer, Normalizer]]) -> Layer:
+    """The layer that gives for newly normalised inputs what it gave for the old ones: W (x' s' + m' - m) / s."""
+    ratio = jnp.concatenate([new.scale / old.scale for old, new in changes])
+    shift = jnp.concatenate([(new.mean - old.mean) / old.scale for old, new in changes])
+    return Layer(ratio[:, None] * layer.weight, layer.bias + shift @ layer.weight)
+
+
+def _new_outputs(layer: Layer, old: Normalizer, new: Normalizer, bounds: tuple[float, float]) -> Layer:
+    ratio, shift = old.scale / new.scale, (old.mean - new.mean) / new.scale
+    weight_mean, weight_raw = jnp.split(layer.weight, 2, axis=1)
+    bias_mean, bias_raw = jnp.split(layer.bias, 2)
+    low, high = bounds
+    level = jax.nn.sigmoid(bias_raw) + 2 * jnp.log(ratio) / (high - low)
+    moved = jax.scipy.special.logit(jnp.clip(level, 1e-3, 1 - 1e-3))
+    return Layer(
+        jnp.concatenate([weight_mean * ratio[None, :], weight_raw], axis=1),
+        jnp.concatenate([bias_mean * ratio + shift, moved]),
+    )
