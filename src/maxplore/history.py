@@ -4,6 +4,9 @@ Arrays keep their shape while D fills up, so whatever is compiled for a capacity
 When D is full its capacity doubles: a run of n steps compiles about log2(n) times in all.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,6 +14,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, PRNGKeyArray
 
 from maxplore.errors import InputError
+
+Numbers = ArrayLike | Sequence[Any]
+"""What people have their data in: arrays, numbers, nested lists."""
 
 
 class Transition(eqx.Module):
@@ -36,7 +42,7 @@ class Entry(eqx.Module):
     def dtype(self) -> jnp.dtype:
         return jnp.dtype(jnp.float32 if self.count is None else jnp.int32)
 
-    def checked(self, name: str, value: ArrayLike) -> np.ndarray:
+    def checked(self, name: str, value: Numbers) -> np.ndarray:
         """`value` as rows `[n, *shape]`, or an `InputError` that says which entry of it is wrong."""
         given = _as_array(name, value)
         rows = given[None] if given.shape == self.shape else given
@@ -107,11 +113,11 @@ class History(eqx.Module):
 
     def append(
         self,
-        state: ArrayLike,
-        action: ArrayLike,
-        next_state: ArrayLike,
-        terminated: ArrayLike = False,
-        truncated: ArrayLike = False,
+        state: Numbers,
+        action: Numbers,
+        next_state: Numbers,
+        terminated: Numbers = False,
+        truncated: Numbers = False,
     ) -> "History":
         """D with one transition more, or with many (a leading axis on each argument).
 
@@ -144,7 +150,7 @@ class History(eqx.Module):
         return jax.tree.map(lambda rows: rows[index], self.transitions)
 
     def _checked(
-        self, state: ArrayLike, action: ArrayLike, next_state: ArrayLike, terminated: ArrayLike, truncated: ArrayLike
+        self, state: Numbers, action: Numbers, next_state: Numbers, terminated: Numbers, truncated: Numbers
     ) -> tuple[np.ndarray, ...]:
         states = self.state_entry.checked("state", state)
         count = len(states)
@@ -230,7 +236,7 @@ def _write_many(history: History, rows: Transition, count: Int[Array, ""]) -> Hi
     return History(transitions, history.size + count, history.state_entry, history.action_entry)
 
 
-def _as_array(name: str, value: ArrayLike) -> np.ndarray:
+def _as_array(name: str, value: Numbers) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -240,7 +246,7 @@ def _as_array(name: str, value: ArrayLike) -> np.ndarray:
     return array
 
 
-def _checked_flags(name: str, value: ArrayLike, count: int) -> np.ndarray:
+def _checked_flags(name: str, value: Numbers, count: int) -> np.ndarray:
     flags = _as_array(name, value)
     if flags.ndim > 1:
         raise InputError(f"{name} has shape {flags.shape}, expected () for one transition or (n,) for many")

@@ -52,7 +52,7 @@ class ExplorationMDP(eqx.Module):
 
     def __init__(
         self, ensemble: Ensemble[Any], utility: Utility, history: History | None = None, *, margin: float = 1.0
-    ):
+    ) -> None:
         """With a `history` of real vectors, imagined states stay within the range that it spans,
         widened by `margin` times its extent on either side."""
         self.ensemble = ensemble

@@ -1,7 +1,5 @@
 """Members that predict which of finitely many states comes next."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +8,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
 from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members
-
 
 PAPER = MemberConfig(members=3, depth=4, width=128, activation="tanh")
 """The paper's ensemble for the Chain, and the default."""
@@ -29,7 +26,7 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
     actions: int = eqx.field(static=True)
     config: MemberConfig = eqx.field(static=True)
 
-    def __init__(self, states: int, actions: int, config: MemberConfig = PAPER, *, key: PRNGKeyArray):
+    def __init__(self, states: int, actions: int, config: MemberConfig = PAPER, *, key: PRNGKeyArray) -> None:
         self.members = _members(states, actions, config, key=key)
         self.states = states
         self.actions = actions
@@ -59,11 +56,11 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
         wrong = jnp.argmax(prediction) != transition.next_state
         return self.loss(prediction, transition), wrong.astype(prediction.dtype)
 
-    def fresh(self, *, key: PRNGKeyArray) -> Self:
+    def fresh(self, *, key: PRNGKeyArray) -> "CategoricalEnsemble":
         members = _members(self.states, self.actions, self.config, key=key)
         return eqx.tree_at(lambda ensemble: ensemble.members, self, members)
 
-    def adapted(self, history: History) -> Self:
+    def adapted(self, history: History) -> "CategoricalEnsemble":
         return self  # one-hot inputs need no statistics
 
     def predict(

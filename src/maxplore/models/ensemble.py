@@ -5,7 +5,7 @@ The members are one pytree with a leading member axis: the `filter_vmap` of one 
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -106,11 +106,11 @@ class Ensemble(eqx.Module, Generic[Prediction]):
     # The whole ensemble --------------------------------------------------------------------------
 
     @abstractmethod
-    def fresh(self, *, key: PRNGKeyArray) -> Self:
+    def fresh(self, *, key: PRNGKeyArray) -> "Ensemble[Prediction]":
         """The same architecture with newly drawn members."""
 
     @abstractmethod
-    def adapted(self, history: History) -> Self:
+    def adapted(self, history: History) -> "Ensemble[Prediction]":
         """The same predictions, expressed in the statistics of `history`."""
 
     @abstractmethod

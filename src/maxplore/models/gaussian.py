@@ -6,7 +6,7 @@ standard deviation 1 over D. Only sampled states and `predict` leave it.
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -62,7 +62,9 @@ class GaussianEnsemble(Ensemble[Gaussian]):
     delta: Normalizer
     config: GaussianConfig = eqx.field(static=True)
 
-    def __init__(self, state_dims: int, action_dims: int, config: GaussianConfig = DEFAULT, *, key: PRNGKeyArray):
+    def __init__(
+        self, state_dims: int, action_dims: int, config: GaussianConfig = DEFAULT, *, key: PRNGKeyArray
+    ) -> None:
         self.members = _members(state_dims, action_dims, config, key=key)
         self.state = Normalizer.identity(state_dims)
         self.action = Normalizer.identity(action_dims)
@@ -102,11 +104,11 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         nll = error.size * self.loss(prediction, transition) + jnp.sum(jnp.log(self.delta.scale))
         return nll, jnp.mean(error**2)
 
-    def fresh(self, *, key: PRNGKeyArray) -> Self:
+    def fresh(self, *, key: PRNGKeyArray) -> "GaussianEnsemble":
         members = _members(self.state.mean.size, self.action.mean.size, self.config, key=key)
         return eqx.tree_at(lambda ensemble: ensemble.members, self, members)
 
-    def adapted(self, history: History) -> Self:
+    def adapted(self, history: History) -> "GaussianEnsemble":
         rows, filled = history.transitions, history.filled
         state = Normalizer.of(rows.state, filled)
         action = Normalizer.of(rows.action, filled)
@@ -115,7 +117,7 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         return eqx.tree_at(lambda e: (e.members, e.state, e.action, e.delta), self, (members, state, action, delta))
 
     def predict(self, states: Float[Array, "*batch dims"], actions: Float[Array, "*batch actions"]) -> Gaussian:
-        """Mean and variance of the next state by every member, `[members, *batch, dims]`, in the environment's units."""
+        """Mean and variance of the next state by every member, `[members, *batch, dims]`, in its own units."""
         states, actions = jnp.asarray(states, jnp.float32), jnp.asarray(actions, jnp.float32)
         for name, rows, dims in (("states", states, self.state.mean.size), ("actions", actions, self.action.mean.size)):
             if rows.ndim == 0 or rows.shape[-1] != dims or rows.shape[:-1] != states.shape[:-1]:

@@ -1,6 +1,8 @@
 """The network inside every member: a multi-layer perceptron for one example."""
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -18,6 +20,10 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu": jax.nn.gelu,
     "elu": jax.nn.elu,
 }
+
+
+OPEN = -1.0 + 2.0**-24
+"""The smallest float32 above -1: its normal quantile is finite."""
 
 
 class Layer(eqx.Module):
@@ -38,15 +44,19 @@ class MLP(eqx.Module):
 
     def __init__(
         self, inputs: int, outputs: int, *, depth: int, width: int, activation: str | Activation, key: PRNGKeyArray
-    ):
+    ) -> None:
         sizes = [inputs, *[width] * depth, outputs]
-        uniform, normal = jax.nn.initializers.glorot_uniform(), jax.nn.initializers.glorot_normal()
-        initializers = [uniform] * depth + [normal]
-        keys = jax.random.split(key, depth + 1)
-        self.layers = tuple(
-            Layer(init(key, (fan_in, fan_out)), jnp.zeros(fan_out))
-            for init, key, fan_in, fan_out in zip(initializers, keys, sizes[:-1], sizes[1:], strict=True)
-        )
+        shapes = list(pairwise(sizes))
+        # One draw for all layers: a generator compiled for each would take longer than a small fit.
+        draws = jax.random.uniform(key, (sum(map(math.prod, shapes)),), minval=OPEN, maxval=1.0)
+        layers: list[Layer] = []
+        for last, (fan_in, fan_out) in zip([False] * depth + [True], shapes, strict=True):
+            own, draws = draws[: fan_in * fan_out], draws[fan_in * fan_out :]
+            # Variance 2 / (fan_in + fan_out): uniform for hidden layers, normal for the last.
+            unit = math.sqrt(2) * jax.scipy.special.erfinv(own) if last else math.sqrt(3) * own
+            weight = math.sqrt(2 / (fan_in + fan_out)) * unit.reshape(fan_in, fan_out)
+            layers.append(Layer(weight, jnp.zeros(fan_out)))
+        self.layers = tuple(layers)
         self.activation = activation_named(activation)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:

@@ -1,0 +1,24 @@
+"""Counts what XLA compiles."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax.monitoring
+
+_seen: list[str] = []
+
+
+def _listen(event: str, _seconds: float, **_details: object) -> None:
+    if event == "/jax/core/compile/backend_compile_duration":
+        _seen.append(event)
+
+
+jax.monitoring.register_event_duration_secs_listener(_listen)
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """A list that, once the block is done, has one entry for everything compiled inside it."""
+    before, found = len(_seen), list[str]()
+    yield found
+    found.extend(_seen[before:])
