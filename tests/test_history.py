@@ -155,7 +155,7 @@ def test_a_bootstrap_draws_with_replacement_and_stays_the_same_in_every_epoch():
     history = filled(1000, capacity=1024)
     bags, count = member_bags(history, 4, key=jax.random.key(0), chosen=history.filled, bootstrap=True)
     epochs = [np.sort(np.asarray(shuffled(bags, count, key=jax.random.key(k)))[:, :1000], axis=1) for k in (1, 2)]
-    np.testing.assert_array_equal(*epochs)
+    np.testing.assert_array_equal(epochs[0], epochs[1])
     shares = [len(np.unique(member)) / 1000 for member in epochs[0]]
     np.testing.assert_allclose(shares, 1 - np.exp(-1), atol=0.04)  # the bootstrap's 63.2%
     assert epochs[0].max() < 1000

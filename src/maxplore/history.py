@@ -4,19 +4,14 @@ Arrays keep their shape while D fills up, so whatever is compiled for a capacity
 When D is full its capacity doubles: a run of n steps compiles about log2(n) times in all.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
+from maxplore.entry import Entry, Numbers, as_array
 from maxplore.errors import InputError
-
-Numbers = ArrayLike | Sequence[Any]
-"""What people have their data in: arrays, numbers, nested lists."""
 
 
 class Transition(eqx.Module):
@@ -30,43 +25,6 @@ class Transition(eqx.Module):
     next_state: Array
     terminated: Bool[Array, "*rows"]
     truncated: Bool[Array, "*rows"]
-
-
-class Entry(eqx.Module):
-    """What one state or one action looks like: its shape, and for a discrete one how many there are."""
-
-    shape: tuple[int, ...] = eqx.field(static=True)
-    count: int | None = eqx.field(static=True, default=None)
-
-    @property
-    def dtype(self) -> jnp.dtype:
-        return jnp.dtype(jnp.float32 if self.count is None else jnp.int32)
-
-    def checked(self, name: str, value: Numbers) -> np.ndarray:
-        """`value` as rows `[n, *shape]`, or an `InputError` that says which entry of it is wrong."""
-        given = _as_array(name, value)
-        rows = given[None] if given.shape == self.shape else given
-        if rows.shape[1:] != self.shape or rows.ndim != len(self.shape) + 1:
-            raise InputError(
-                f"{name} has shape {given.shape}, expected {self.shape} for one transition "
-                f"or (n, {', '.join(map(str, self.shape))}) for many"
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            cast = rows.astype(np.float32 if self.count is None else np.int64)
-        if self.count is None:
-            bad, wanted = ~np.isfinite(cast), "a finite float32 number"
-        else:
-            bad, wanted = (
-                (cast != rows) | (cast < 0) | (cast >= self.count),
-                f"a whole number from 0 to {self.count - 1}",
-            )
-        if bad.any():
-            where = tuple(int(i) for i in np.argwhere(bad)[0])
-            place = where if given.ndim == rows.ndim else where[1:]
-            raise InputError(
-                f"{name}{list(place) if place else ''} is {rows[where]}, expected {wanted}; nothing was added to D"
-            )
-        return cast.astype(self.dtype)
 
 
 class History(eqx.Module):
@@ -236,18 +194,8 @@ def _write_many(history: History, rows: Transition, count: Int[Array, ""]) -> Hi
     return History(transitions, history.size + count, history.state_entry, history.action_entry)
 
 
-def _as_array(name: str, value: Numbers) -> np.ndarray:
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise InputError(f"{name} is not a rectangular array ({error})") from None
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"{name} has dtype {array.dtype}, expected numbers")
-    return array
-
-
 def _checked_flags(name: str, value: Numbers, count: int) -> np.ndarray:
-    flags = _as_array(name, value)
+    flags = as_array(name, value)
     if flags.ndim > 1:
         raise InputError(f"{name} has shape {flags.shape}, expected () for one transition or (n,) for many")
     if not np.isin(flags, (0, 1)).all():

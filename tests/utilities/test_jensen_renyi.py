@@ -68,9 +68,9 @@ def few_dimensions(members: int = 3, dims: int = 4) -> st.SearchStrategy[Gaussia
 def many_dimensions(draw: st.DrawFn, members: int = 5, dims: int = 1000) -> Gaussians:
     """The same in 1,000 dimensions, where a seed stands for the single numbers."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    low, high = sorted((draw(st.floats(-12, 6)), draw(st.floats(-12, 6))))
+    low, high = draw(st.floats(-12, 6)), draw(st.floats(-12, 6))
     size = 10.0 ** draw(st.floats(-12, 6))
-    variance = 10.0 ** rng.uniform(low, high, (members, dims))
+    variance = 10.0 ** (low + (high - low) * rng.uniform(size=(members, dims)))
     return (size * rng.uniform(-0.5, 0.5, (members, dims))).astype(np.float32), variance.astype(np.float32)
 
 
@@ -88,7 +88,7 @@ def corner(members: int, dims: int, gap: float, variances: tuple[float, float]) 
 
 
 @pytest.mark.parametrize("dims", [1, 2])
-@pytest.mark.parametrize("members", [1, 2, 3])
+@pytest.mark.parametrize("members", [2, 3])
 def test_equals_numerical_integration(members: int, dims: int):
     for seed in range(3):
         mean, variance = ordinary(members, dims, seed=seed)
@@ -119,15 +119,15 @@ def test_may_be_negative_where_variances_differ():
 
 @pytest.mark.parametrize("members", [1, 2, 3, 5, 32])
 def test_members_far_apart_give_ln_n(members: int):
-    mean = 1e3 * jnp.arange(float(members))[:, None] * jnp.ones((1, 4))
-    np.testing.assert_allclose(fast(mean, jnp.ones((members, 4))), math.log(members), atol=1e-6)
+    mean = 1e3 * np.arange(members)[:, None] * np.ones((1, 6))
+    np.testing.assert_allclose(fast(mean, np.ones((members, 6))), math.log(members), atol=1e-6)
 
 
 @pytest.mark.parametrize("batch", [(), (7,), (2, 3)])
 @pytest.mark.parametrize("members", [1, 2, 3, 5, 32])
 def test_any_batch_equals_eq_10(members: int, batch: tuple[int, ...]):
     mean, variance = ordinary(members, *batch, 6)
-    np.testing.assert_allclose(jensen_renyi(jnp.asarray(mean), jnp.asarray(variance)), eq_10(mean, variance), atol=1e-4)
+    np.testing.assert_allclose(fast(mean, variance), eq_10(mean, variance), atol=1e-4)
 
 
 @pytest.mark.parametrize("dims", [1, 20, 300])
@@ -138,10 +138,10 @@ def test_any_number_of_dimensions_equals_eq_10(dims: int):
 
 
 def test_jit_and_vmap_change_nothing():
-    mean, variance = (jnp.asarray(x) for x in ordinary(5, 7, 6))
+    mean, variance = (jnp.asarray(x) for x in ordinary(3, 2, 2))
     plain = jensen_renyi(mean, variance)
     np.testing.assert_allclose(fast(mean, variance), plain, atol=1e-5)
-    np.testing.assert_allclose(jax.vmap(jensen_renyi, in_axes=1)(mean, variance), plain, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.vmap(jensen_renyi, in_axes=1))(mean, variance), plain, atol=1e-5)
 
 
 def test_where_all_means_lie_is_nothing_to_it():
@@ -167,7 +167,7 @@ def test_gradients_equal_finite_differences_of_eq_10(members: int, seed: int):
 
     expected = approx_fprime(np.stack([mean, variance]).astype(np.float64).ravel(), flat)
     _, slopes = value_and_slopes(mean, variance)
-    np.testing.assert_allclose(np.stack(slopes).ravel(), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.stack(slopes).ravel(), np.asarray(expected), rtol=1e-4, atol=1e-4)
 
 
 # Any input -------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def assert_finite(mean: np.ndarray, variance: np.ndarray) -> None:
     assert float(value) <= math.log(mean.shape[0]) + 1e-6
 
 
-@pytest.mark.parametrize(("members", "dims"), [(1, 1), (2, 1), (5, 1), (2, 1000), (5, 1000)])
+@pytest.mark.parametrize(("members", "dims"), [(1, 1), (5, 1), (2, 1000), (5, 1000)])
 def test_finite_in_every_corner(members: int, dims: int):
     for gap, *variances in itertools.product([0.0, 1e-12, 1e6], [1e-12, 1e6], [1e-12, 1e6]):
         assert_finite(*corner(members, dims, gap, (variances[0], variances[1])))
@@ -218,10 +218,10 @@ def test_order_of_members_and_of_dimensions_is_nothing_to_it(gaussians: Gaussian
 
 
 @repeatable
-@given(few_dimensions(members=1) | many_dimensions(members=1))
+@given(wide)
 def test_identical_members_give_0(gaussians: Gaussians):
     """In 4 and in 1,000 dimensions, with no slope either (in units of 1 / standard deviation and 1 / variance)."""
-    mean, variance = (np.repeat(x, 5, axis=0) for x in gaussians)
+    mean, variance = (np.repeat(x[:1], 5, axis=0) for x in gaussians)
     value, (slope_mean, slope_variance) = value_and_slopes(mean, variance)
     np.testing.assert_allclose(value, 0.0, atol=1e-5)
     np.testing.assert_allclose(slope_mean * np.sqrt(variance), 0.0, atol=1e-5)

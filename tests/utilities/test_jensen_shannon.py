@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import equinox as eqx
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import jax
@@ -16,7 +17,7 @@ from maxplore.models.categorical import CategoricalEnsemble
 from maxplore.models.ensemble import MemberConfig
 from maxplore.utilities import JensenShannon, Outcome, jensen_shannon
 
-repeatable = settings(deadline=None, derandomize=True, max_examples=100)
+repeatable = settings(deadline=None, derandomize=True, max_examples=60)
 fast = jax.jit(jensen_shannon)
 slope = jax.jit(jax.grad(lambda p: jnp.sum(jensen_shannon(p))))
 
@@ -68,26 +69,26 @@ def distributions(members: int = 3, states: int = 4, smallest: float = 0.0) -> s
     ],
 )
 def test_by_hand(probabilities: list[list[float]], nats: float):
-    np.testing.assert_allclose(jensen_shannon(jnp.array(probabilities)), nats, atol=1e-6)
+    np.testing.assert_allclose(fast(jnp.array(probabilities)), nats, atol=1e-6)
 
 
 @pytest.mark.parametrize("members", [1, 2, 3, 5, 32])
 def test_disjoint_members_give_ln_n(members: int):
-    np.testing.assert_allclose(jensen_shannon(jnp.eye(members)), math.log(members), atol=1e-6)
+    np.testing.assert_allclose(fast(np.eye(members)), math.log(members), atol=1e-6)
 
 
 @pytest.mark.parametrize("batch", [(), (7,), (2, 3)])
 @pytest.mark.parametrize("members", [1, 2, 5, 32])
 def test_any_batch_equals_the_definition(members: int, batch: tuple[int, ...]):
     p = random_probabilities(members, *batch, 6)
-    np.testing.assert_allclose(jensen_shannon(jnp.asarray(p)), entropy_difference(p), atol=1e-6)
+    np.testing.assert_allclose(fast(p), entropy_difference(p), atol=1e-6)
 
 
 def test_jit_and_vmap_change_nothing():
-    p = jnp.asarray(random_probabilities(3, 7, 6))
+    p = jnp.asarray(random_probabilities(2, 3, 4))
     plain = jensen_shannon(p)
     np.testing.assert_allclose(fast(p), plain, atol=1e-6)
-    np.testing.assert_allclose(jax.vmap(jensen_shannon, in_axes=1)(p), plain, atol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.vmap(jensen_shannon, in_axes=1))(p), plain, atol=1e-6)
 
 
 # Any input -------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def ensemble() -> CategoricalEnsemble:
 
 def pay(ensemble: CategoricalEnsemble, logits: Any) -> jax.Array:
     rows = jnp.zeros(logits.shape[1], jnp.int32)
-    return JensenShannon()(Outcome(ensemble, rows, rows, rows, jnp.asarray(logits, jnp.float32)))
+    return eqx.filter_jit(JensenShannon())(Outcome(ensemble, rows, rows, rows, jnp.asarray(logits, jnp.float32)))
 
 
 def test_utility_takes_logits(ensemble: CategoricalEnsemble):

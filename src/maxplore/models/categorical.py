@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
 from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members
@@ -63,14 +64,13 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
     def adapted(self, history: History) -> "CategoricalEnsemble":
         return self  # one-hot inputs need no statistics
 
-    def predict(
-        self, states: Int[Array, "*batch"], actions: Int[Array, "*batch"]
-    ) -> Float[Array, "members *batch states"]:
+    def predict(self, states: Numbers, actions: Numbers) -> Float[Array, "members *batch states"]:
         """Probabilities of the next state by every member, `[members, *batch, states]`."""
-        states, actions = jnp.asarray(states), jnp.asarray(actions)
-        if states.shape != actions.shape:
-            raise InputError(f"actions has shape {actions.shape}, expected {states.shape}, the shape of states")
-        return _predict(self, states, actions)
+        rows = Entry((), self.states).batch("states", states)
+        moves = Entry((), self.actions).batch("actions", actions)
+        if rows.shape != moves.shape:
+            raise InputError(f"actions has shape {moves.shape}, expected {rows.shape}, the shape of states")
+        return _predict(self, rows, moves)
 
 
 @eqx.filter_jit

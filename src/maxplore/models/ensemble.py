@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from equinox import AbstractVar
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from maxplore.entry import Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
 from maxplore.models.mlp import MLP, Activation, activation_named
@@ -114,7 +115,7 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         """The same predictions, expressed in the statistics of `history`."""
 
     @abstractmethod
-    def predict(self, states: Array, actions: Array) -> Any:
+    def predict(self, states: Numbers, actions: Numbers) -> Any:
         """Every member's distribution of the next state, in the environment's own units: `[members, batch, ...]`."""
 
     def forecast(self, states: Array, actions: Array) -> Prediction:

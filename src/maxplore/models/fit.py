@@ -1,7 +1,7 @@
 """Training an ensemble on D: one `fit` for every kind of member."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from maxplore.history import History, held_out, member_bags, shuffled
 from maxplore.models.adam import Moments, adam
 from maxplore.models.ensemble import Ensemble, Member, Metrics, member_loss, member_metrics
 
-E = TypeVar("E", bound=Ensemble)
+AnyEnsemble = TypeVar("AnyEnsemble", bound=Ensemble[Any])
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class FitReport(NamedTuple):
     held_out: Metrics
 
 
-class Fitted(NamedTuple):
+class Fitted(NamedTuple, Generic[AnyEnsemble]):
     """The trained ensemble, Adam's memory for a next warm start, and the report."""
 
-    ensemble: Ensemble
+    ensemble: AnyEnsemble
     moments: Moments
     report: FitReport
 
@@ -91,13 +91,13 @@ class _Progress(NamedTuple):
 
 
 def fit(
-    ensemble: Ensemble,
+    ensemble: AnyEnsemble,
     history: History,
     config: FitConfig = FitConfig(),  # noqa: B008  (frozen)
     *,
     key: PRNGKeyArray,
     moments: Moments | None = None,
-) -> Fitted:
+) -> Fitted[AnyEnsemble]:
     """Train every member on D by maximum likelihood, from scratch or from where it stands.
 
     The statistics for normalisation are those of D; a warm-started member has their change folded into
@@ -109,11 +109,13 @@ def fit(
 
 
 @eqx.filter_jit
-def _fit(ensemble: Ensemble, history: History, config: FitConfig, key: PRNGKeyArray, moments: Moments | None) -> Fitted:
+def _fit(
+    ensemble: AnyEnsemble, history: History, config: FitConfig, key: PRNGKeyArray, moments: Moments | None
+) -> Fitted[AnyEnsemble]:
     key_init, key_bags, key_epochs, key_report = jax.random.split(key, 4)
     if config.from_scratch:
-        ensemble = ensemble.fresh(key=key_init)
-    ensemble = ensemble.adapted(history)
+        ensemble = ensemble.fresh(key=key_init)  # pyright: ignore[reportAssignmentType]  (its own kind)
+    ensemble = ensemble.adapted(history)  # pyright: ignore[reportAssignmentType]
 
     aside = held_out(history, config.held_out)
     # A D so small that everything would be held out is trained on whole.

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
 from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members
@@ -116,13 +117,13 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         members = jax.vmap(lambda member: self._refolded(member, state, action, delta))(self.members)
         return eqx.tree_at(lambda e: (e.members, e.state, e.action, e.delta), self, (members, state, action, delta))
 
-    def predict(self, states: Float[Array, "*batch dims"], actions: Float[Array, "*batch actions"]) -> Gaussian:
+    def predict(self, states: Numbers, actions: Numbers) -> Gaussian:
         """Mean and variance of the next state by every member, `[members, *batch, dims]`, in its own units."""
-        states, actions = jnp.asarray(states, jnp.float32), jnp.asarray(actions, jnp.float32)
-        for name, rows, dims in (("states", states, self.state.mean.size), ("actions", actions, self.action.mean.size)):
-            if rows.ndim == 0 or rows.shape[-1] != dims or rows.shape[:-1] != states.shape[:-1]:
-                raise InputError(f"{name} has shape {rows.shape}, expected {(*states.shape[:-1], dims)}")
-        return _predict(self, states, actions)
+        rows = Entry((self.state.mean.size,)).batch("states", states)
+        moves = Entry((self.action.mean.size,)).batch("actions", actions)
+        if moves.shape[:-1] != rows.shape[:-1]:
+            raise InputError(f"actions has shape {moves.shape}, expected {(*rows.shape[:-1], moves.shape[-1])}")
+        return _predict(self, rows, moves)
 
     def _refolded(self, member: Member, state: Normalizer, action: Normalizer, delta: Normalizer) -> Member:
         """One member that says in the new statistics what it said in the old ones.

@@ -1,0 +1,201 @@
+"""What an ensemble learns, on systems whose truth is known."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from maxplore import FitConfig, GaussianConfig, GaussianEnsemble, History, InputError, fit
+from maxplore.history import held_out
+from maxplore.mdp import ExplorationMDP
+from maxplore.utilities import JensenRenyi, PredictionError
+from tests.counting import compilations
+from tests.systems import history_of, linear_gaussian
+
+CONFIG = GaussianConfig(members=4, depth=2, width=48)
+NOISE = 0.1
+
+
+def ensemble(config=CONFIG, seed=0):
+    return GaussianEnsemble(2, 1, config, key=jax.random.key(seed))
+
+
+def fitted_to(noise, n=3000, **settings):
+    history = history_of(*linear_gaussian(n, noise)[:3])
+    return history, fit(ensemble(), history, FitConfig(**{"epochs": 40, **settings}), key=jax.random.key(1))
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return fitted_to(NOISE)
+
+
+def test_a_linear_gaussian_system_is_recovered(linear):
+    states, actions, _, exact = linear_gaussian(1000, NOISE, seed=7)
+    mean, variance = linear[1].ensemble.predict(states, actions)
+    rms = np.sqrt(np.mean((exact - states) ** 2))
+    errors = np.sqrt(np.mean((np.asarray(mean) - exact) ** 2, axis=(1, 2)))
+    assert (errors < 0.07 * rms).all(), f"mean off by {errors / rms} of the signal"
+    np.testing.assert_allclose(np.sqrt(variance).mean(axis=(1, 2)), NOISE, rtol=0.1)
+
+
+def test_its_variance_is_calibrated_on_held_out_points(linear):
+    states, actions, next_states, _ = linear_gaussian(4000, NOISE, seed=8)
+    mean, variance = (np.asarray(x) for x in linear[1].ensemble.predict(states, actions))
+    for level in (0.5, 0.9):
+        inside = np.abs(next_states - mean) < stats.norm.ppf((1 + level) / 2) * np.sqrt(variance)
+        np.testing.assert_allclose(inside.mean(axis=(1, 2)), level, atol=0.04)
+
+
+def test_members_disagree_more_where_no_data_was(linear):
+    mdp = ExplorationMDP(linear[1].ensemble, JensenRenyi())
+    states, actions, next_states, _ = (jnp.asarray(x, jnp.float32) for x in linear_gaussian(500, NOISE, seed=9))
+    at_data, far = mdp.worth(states, actions, next_states), mdp.worth(states * 8, actions, next_states)
+    assert np.median(far) > 5 * np.median(at_data)
+    assert np.mean(np.asarray(far) > np.quantile(at_data, 0.95)) > 0.8
+
+
+def test_risk_is_not_mistaken_for_uncertainty(linear):
+    """Twice the noise, with enough data: the divergence stays at nothing, the prediction error rises fourfold."""
+    worth = {}
+    for noise, (history, fitted) in {NOISE: linear, 2 * NOISE: fitted_to(2 * NOISE)}.items():
+        rows = history[jnp.arange(1000)]
+        for name, utility in {"divergence": JensenRenyi(), "error": PredictionError()}.items():
+            mdp = ExplorationMDP(fitted.ensemble, utility)
+            worth[name, noise] = np.mean(mdp.worth(rows.state, rows.action, rows.next_state))
+    unknown = np.median(
+        ExplorationMDP(linear[1].ensemble, JensenRenyi()).worth(rows.state * 8, rows.action, rows.state)
+    )
+    assert worth["divergence", 2 * NOISE] - worth["divergence", NOISE] < 0.005 * unknown
+    np.testing.assert_allclose(worth["error", 2 * NOISE] / worth["error", NOISE], 4.0, rtol=0.25)
+
+
+def test_the_report_is_the_likelihood_of_the_data_in_its_own_units(linear):
+    report = linear[1].report
+    entropy = 2 * (0.5 + 0.5 * np.log(2 * np.pi) + np.log(NOISE))  # of the true noise, in two dimensions
+    np.testing.assert_allclose(report.train.nll, entropy, atol=0.15)
+    assert int(report.rows) == 3000
+    assert int(report.steps) == 40 * (3000 // 256)
+    assert np.isnan(np.asarray(report.held_out.nll)).all(), "nothing was held out"
+
+
+def test_early_stopping_stops_before_overfitting_and_keeps_the_best():
+    history, patient = fitted_to(0.5, n=150, epochs=400, held_out=0.3, patience=20, batch_size=64, learning_rate=3e-3)
+    stubborn = fit(
+        ensemble(),
+        history,
+        FitConfig(epochs=400, held_out=0.3, batch_size=64, learning_rate=3e-3),
+        key=jax.random.key(1),
+    )
+    assert int(patient.report.epochs) < 400 == int(stubborn.report.epochs)
+    assert int(patient.report.rows) + int(patient.report.held_out_rows) == 150
+    assert np.mean(patient.report.held_out.nll) < np.mean(stubborn.report.held_out.nll)
+    assert np.mean(stubborn.report.train.nll) < np.mean(stubborn.report.held_out.nll), "there was something to overfit"
+
+
+def test_held_out_rows_are_never_trained_on():
+    states, actions, next_states, _ = linear_gaussian(200, NOISE)
+    history = history_of(states, actions, next_states)
+    aside = np.asarray(held_out(history, 0.2))[:200]
+    deltas = next_states - states
+    deltas[aside] = deltas[aside][::-1]  # other targets, the same statistics
+    spoiled = states + deltas
+    config = FitConfig(epochs=2, held_out=0.2, batch_size=32)
+    results = [
+        fit(ensemble(), h, config, key=jax.random.key(1)).report
+        for h in (history, history_of(states, actions, spoiled))
+    ]
+    np.testing.assert_allclose(results[0].train.error, results[1].train.error, rtol=1e-3)
+    assert not np.allclose(results[0].held_out.error, results[1].held_out.error, rtol=0.3)
+
+
+def test_a_warm_start_goes_on_where_the_last_fit_stopped(linear):
+    history, before = linear
+    warm = FitConfig(steps=1, from_scratch=False, learning_rate=1e-6)
+    after = fit(before.ensemble, history, warm, key=jax.random.key(2), moments=before.moments)
+    np.testing.assert_allclose(after.report.train.nll, before.report.train.nll, atol=0.1)
+    assert int(after.moments.steps) == int(before.moments.steps) + 1
+    cold = fit(before.ensemble, history, FitConfig(steps=1), key=jax.random.key(2))
+    assert np.mean(cold.report.train.nll) > np.mean(before.report.train.nll) + 1
+
+
+def test_a_warm_start_survives_a_change_of_statistics():
+    """D suddenly ten times wider: the members still know what they knew."""
+    history, before = fitted_to(NOISE, n=1000)
+    known = [jnp.asarray(x[:200], jnp.float32) for x in linear_gaussian(1000, NOISE)[:2]]
+    wider = history.append(*linear_gaussian(1000, NOISE, seed=3, spread=10.0)[:3])
+    warm = fit(
+        before.ensemble, wider, FitConfig(steps=1, from_scratch=False, learning_rate=1e-7), key=jax.random.key(2)
+    )
+    assert not np.allclose(warm.ensemble.state.scale, before.ensemble.state.scale, rtol=0.5)
+    np.testing.assert_allclose(warm.ensemble.predict(*known).mean, before.ensemble.predict(*known).mean, atol=2e-2)
+
+
+def test_the_same_key_gives_the_same_ensemble_and_another_key_another():
+    history = history_of(*linear_gaussian(300, NOISE)[:3])
+    means = [
+        fit(ensemble(), history, FitConfig(epochs=1), key=jax.random.key(k))
+        .ensemble.predict([[1.0, 1.0]], [[0.0]])
+        .mean
+        for k in (1, 1, 2)
+    ]
+    np.testing.assert_array_equal(means[0], means[1])
+    assert not np.allclose(means[0], means[2])
+    assert not np.allclose(means[0][0], means[0][1], atol=1e-4), "members differ"
+
+
+def test_a_growing_history_compiles_fit_once():
+    history = History.continuous(2, 1, capacity=512).append(*linear_gaussian(100, NOISE)[:3])
+    config, small = FitConfig(epochs=2, held_out=0.1, batch_size=64), ensemble(GaussianConfig(members=2, width=8))
+    jax.block_until_ready(fit(small, history, config, key=jax.random.key(0)))
+    more = [history.append(*linear_gaussian(n, NOISE)[:3]) for n in (50, 300)]
+    key = jax.random.key(1)
+    with compilations() as compiled:
+        for grown in more:
+            jax.block_until_ready(fit(small, grown, config, key=key))
+    assert compiled == []
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_a_handful_of_transitions_is_enough_to_fit(n):
+    history = History.continuous(2, 1, capacity=64).append(*linear_gaussian(n, NOISE)[:3])
+    report = fit(
+        ensemble(GaussianConfig(members=2, width=8)),
+        history,
+        FitConfig(epochs=3, held_out=0.5, patience=2),
+        key=jax.random.key(0),
+    ).report
+    assert np.isfinite(np.asarray(report.train.nll)).all()
+    assert int(report.rows) + int(report.held_out_rows) == n
+    assert int(report.rows) >= 1
+
+
+def test_bootstrapped_members_learn_from_different_data():
+    history, shared = fitted_to(0.5, n=60, epochs=200)
+    resampled = fit(ensemble(), history, FitConfig(epochs=200, bootstrap=True), key=jax.random.key(1))
+    rows = history[jnp.arange(60)]
+    spread = [
+        np.std(np.asarray(f.ensemble.predict(rows.state, rows.action).mean), axis=0).mean() for f in (shared, resampled)
+    ]
+    assert spread[1] > 1.2 * spread[0]
+
+
+def test_an_empty_history_is_refused():
+    with pytest.raises(InputError, match="history is empty"):
+        fit(ensemble(), History.continuous(2, 1), key=jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 0}, "epochs is 0, expected at least 1"),
+        ({"steps": 0}, "steps is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"held_out": 1.0}, "held_out is 1.0"),
+        ({"patience": 3}, "early stopping needs"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        FitConfig(**settings)

@@ -1,0 +1,49 @@
+"""Small systems whose answers are known."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from maxplore import GaussianConfig, GaussianEnsemble, History
+from maxplore.normalizer import Normalizer
+
+DRIFT = np.array([[-0.2, 0.1], [0.0, -0.3]])
+PUSH = np.array([[0.0], [0.5]])
+
+
+def linear_gaussian(n, noise, seed=0, spread=1.0):
+    """Transitions of s' = s + DRIFT s + PUSH a + noise, at random states and actions."""
+    numbers = np.random.default_rng(seed)
+    states = spread * numbers.normal(size=(n, 2))
+    actions = numbers.uniform(-1, 1, size=(n, 1))
+    exact = states + states @ DRIFT.T + actions @ PUSH.T
+    return states, actions, exact + noise * numbers.normal(size=(n, 2)), exact
+
+
+def history_of(states, actions, next_states):
+    return History.continuous(states.shape[1], actions.shape[1], capacity=4096).append(states, actions, next_states)
+
+
+def known_ensemble(offsets, variance, key):
+    """Members that predict s' = s + a + their own offset, with the given variance in every dimension."""
+    offsets = jnp.asarray(offsets, jnp.float32)
+    members, dims = offsets.shape
+    low, high = -10.0, 2.0
+    config = GaussianConfig(members=members, depth=0, log_variance=(low, high))
+    ensemble = GaussianEnsemble(dims, dims, config, key=key)
+    weight = jnp.zeros((members, 2 * dims, 2 * dims))
+    weight = weight.at[:, dims:, :dims].set(jnp.broadcast_to(jnp.eye(dims), (members, dims, dims)))
+    level = (np.log(variance) - low) / (high - low)
+    raw = jnp.full((members, dims), float(np.log(level / (1 - level))))
+    bias = jnp.concatenate([offsets, raw], axis=1)
+    return eqx.tree_at(
+        lambda e: (e.members.dynamics.layers[0].weight, e.members.dynamics.layers[0].bias), ensemble, (weight, bias)
+    )
+
+
+def rescaled(ensemble, scale):
+    """The same ensemble whose deltas are in units of `scale`."""
+    dims = ensemble.delta.mean.size
+    return eqx.tree_at(
+        lambda e: e.delta, ensemble, Normalizer(jnp.zeros(dims), jnp.full(dims, float(scale)), jnp.ones(dims, bool))
+    )

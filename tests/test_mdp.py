@@ -1,0 +1,133 @@
+"""The imagined MDP against models whose moments are known."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from maxplore import CategoricalEnsemble, ExplorationMDP, GaussianConfig, GaussianEnsemble, History, MemberConfig
+from maxplore.utilities import ActionPenalty, Disagreement, JensenRenyi, JensenShannon, Task, disagreement
+from tests.systems import history_of, known_ensemble
+
+ACTORS, HORIZON = 4000, 6
+OFFSETS = np.array([[0.2, -0.1], [0.4, 0.3], [-0.3, 0.1]])
+
+
+def pushing(states, key):
+    del key
+    return jnp.full(states.shape, 0.1)
+
+
+@pytest.mark.parametrize("utility", [Disagreement(), Task(lambda s, a, s2: s2[0])], ids=["all members", "own member"])
+def test_rollouts_of_a_known_model_reproduce_its_moments(utility):
+    """After t steps: mean s0 + t (a + mean offset), variance t (noise + variance of the offsets)."""
+    mdp = ExplorationMDP(known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0)), utility)
+    start = jnp.array([1.0, -2.0])
+    rollout = eqx.filter_jit(mdp.rollout)(pushing, mdp.start(start, ACTORS), HORIZON, key=jax.random.key(1))
+    assert rollout.state.shape == (HORIZON, ACTORS, 2)
+    np.testing.assert_array_equal(rollout.state[0], np.broadcast_to(start, (ACTORS, 2)))
+    np.testing.assert_array_equal(rollout.state[1:], rollout.next_state[:-1])
+    for t in range(1, HORIZON + 1):
+        states = np.asarray(rollout.next_state[t - 1])
+        np.testing.assert_allclose(states.mean(0), start + t * (0.1 + OFFSETS.mean(0)), atol=0.05)
+        np.testing.assert_allclose(states.var(0), t * (0.04 + OFFSETS.var(0)), rtol=0.1)
+
+
+def test_one_step_is_a_mixture_and_not_an_average():
+    ensemble = known_ensemble([[-5.0], [5.0]], variance=1e-3, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Disagreement())
+    step = mdp.step(jnp.zeros((2000, 1)), jnp.zeros((2000, 1)), key=jax.random.key(1))
+    to_the_right = np.asarray(step.next_state)[:, 0] > 0
+    np.testing.assert_allclose(np.abs(step.next_state), 5.0, atol=0.2)
+    np.testing.assert_allclose(to_the_right.mean(), 0.5, atol=0.04)
+
+
+def test_it_pays_the_utility_of_the_forecast():
+    ensemble = known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0))
+    states, actions = jnp.ones((4, 2)), jnp.full((4, 2), 0.5)
+    step = ExplorationMDP(ensemble, Disagreement()).step(states, actions, key=jax.random.key(1))
+    np.testing.assert_allclose(step.reward, disagreement(ensemble.forecast(states, actions).mean), rtol=1e-6)
+    penalised = ExplorationMDP(ensemble, ActionPenalty(Disagreement(), 2.0)).step(
+        states, actions, key=jax.random.key(1)
+    )
+    np.testing.assert_allclose(penalised.reward, step.reward - 2.0 * 0.5, rtol=1e-5)
+
+
+def test_a_task_pays_its_reward_in_the_units_of_the_environment():
+    ensemble = known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Task(lambda s, a, s2: 10 * s[0] + a[1] + 100 * s2[1]))
+    step = mdp.step(jnp.ones((4, 2)), jnp.full((4, 2), 0.5), key=jax.random.key(1))
+    np.testing.assert_allclose(step.reward, 10 + 0.5 + 100 * step.next_state[:, 1], rtol=1e-5)
+
+
+def test_real_transitions_are_worth_what_they_would_have_paid():
+    ensemble = known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Task(lambda s, a, s2: s2[0] - s[0]))
+    worth = mdp.worth(jnp.zeros((3, 2)), jnp.zeros((3, 2)), jnp.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
+    np.testing.assert_array_equal(worth, [1.0, 2.0, 3.0])
+
+
+def seen(low, high):
+    corners = np.array([low, high])
+    return history_of(corners, np.zeros((2, len(low))), corners)
+
+
+def test_what_leaves_the_plausible_range_is_clipped_and_counted():
+    ensemble = known_ensemble([[100.0, 0.0]], variance=1e-4, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Disagreement(), seen([-1.0, -1.0], [1.0, 1.0]), margin=0.5)
+    step = mdp.step(jnp.zeros((5, 2)), jnp.zeros((5, 2)), key=jax.random.key(1))
+    np.testing.assert_array_equal(step.next_state[:, 0], 2.0)  # 1 + half of the extent 2
+    assert (np.abs(step.next_state[:, 1]) < 1).all()
+    np.testing.assert_array_equal(step.info.clipped, 1)
+    np.testing.assert_array_equal(step.info.nonfinite, 0)
+
+
+def test_a_real_start_outside_the_range_is_left_where_it_is():
+    ensemble = known_ensemble([[-0.5, 0.5]], variance=1e-4, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Disagreement(), seen([-1.0, -1.0], [1.0, 1.0]), margin=0.0)
+    step = mdp.step(jnp.full((3, 2), 7.0), jnp.zeros((3, 2)), key=jax.random.key(1))
+    np.testing.assert_allclose(step.next_state[:, 0], 6.5, atol=0.1)  # it may come nearer
+    np.testing.assert_array_equal(step.next_state[:, 1], 7.0)  # but go no further
+    np.testing.assert_array_equal(step.info.clipped, 1)
+
+
+def test_what_is_not_finite_is_replaced_and_counted():
+    ensemble = known_ensemble([[np.nan, 0.0]], variance=1e-4, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Task(lambda s, a, s2: jnp.log(-1.0 - s2[1] ** 2)))
+    step = mdp.step(jnp.full((3, 2), 7.0), jnp.zeros((3, 2)), key=jax.random.key(1))
+    np.testing.assert_array_equal(step.next_state[:, 0], 7.0)
+    np.testing.assert_array_equal(step.reward, 0.0)
+    np.testing.assert_array_equal(step.info.nonfinite, 2)  # one entry of the state, and the reward
+
+
+def test_an_ended_episode_stands_still_and_pays_nothing():
+    config = GaussianConfig(members=2, depth=1, width=8, termination=True)
+    ensemble = GaussianEnsemble(1, 1, config, key=jax.random.key(0))
+    always = eqx.tree_at(lambda e: e.members.termination.layers[-1].bias, ensemble, jnp.full((2, 1), 50.0))
+    mdp = ExplorationMDP(always, Task(lambda s, a, s2: jnp.float32(1.0)))
+    rollout = mdp.rollout(lambda s, key: jnp.zeros((4, 1)), jnp.zeros((4, 1)), 3, key=jax.random.key(1))
+    np.testing.assert_array_equal(rollout.terminated, [[True] * 4, [False] * 4, [False] * 4])
+    np.testing.assert_array_equal(rollout.alive, [[True] * 4, [False] * 4, [False] * 4])
+    np.testing.assert_array_equal(rollout.reward.sum(0), 1.0)
+    np.testing.assert_array_equal(rollout.next_state[0], rollout.next_state[2])
+
+
+def test_numbered_states_follow_the_average_of_the_members_tables():
+    config = MemberConfig(members=2, depth=0)
+    ensemble = CategoricalEnsemble(3, 1, config, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, JensenShannon(), History.discrete(3, 1))
+    table = np.asarray(ensemble.predict(np.arange(3), np.zeros(3, int))).mean(0)
+    rollout = mdp.rollout(lambda s, key: jnp.zeros_like(s), mdp.start(jnp.array(0), 5000), 3, key=jax.random.key(1))
+    for t in range(3):
+        shares = np.bincount(rollout.next_state[t], minlength=3) / 5000
+        np.testing.assert_allclose(shares, np.linalg.matrix_power(table, t + 1)[0], atol=0.03)
+    assert (np.asarray(rollout.reward) <= np.log(2)).all()
+    assert (np.asarray(rollout.reward) >= 0).all()
+
+
+def test_different_keys_imagine_differently_and_the_same_key_the_same():
+    mdp = ExplorationMDP(known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0)), JensenRenyi())
+    states = [mdp.step(jnp.zeros((8, 2)), jnp.zeros((8, 2)), key=jax.random.key(k)).next_state for k in (1, 1, 2)]
+    np.testing.assert_array_equal(states[0], states[1])
+    assert not np.allclose(states[0], states[2])
