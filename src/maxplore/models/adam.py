@@ -18,8 +18,8 @@ class Moments(NamedTuple):
 
     @classmethod
     def zero(cls, parameters: PyTree) -> "Moments":
-        zeros = jax.tree.map(jnp.zeros_like, parameters)
-        return cls(jnp.zeros((), jnp.int32), zeros, zeros)
+        first, second = (jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
+        return cls(jnp.zeros((), jnp.int32), first, second)
 
 
 def adam(

@@ -4,6 +4,7 @@ The members are one pytree with a leading member axis: the `filter_vmap` of one 
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,6 +20,9 @@ from maxplore.history import History, Transition
 from maxplore.models.mlp import MLP, Activation, activation_named
 
 Prediction = TypeVar("Prediction")
+
+AT_ONCE = 8
+"""Members computed side by side."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         """Every member's prediction for every row, `[members, batch, ...]`, in the internal scale."""
         features = jax.vmap(self.features)(states, actions)
         over_rows = jax.vmap(self.forward, in_axes=(None, 0))
-        return jax.vmap(over_rows, in_axes=(0, None))(self.members, features)
+        return over_members(lambda member: over_rows(member, features), self.members)
 
     def sample(self, states: Array, actions: Array, *, key: PRNGKeyArray) -> tuple[Array, Bool[Array, " batch"]]:
         """Next states, each from a member drawn uniformly for its row, and whether the episode ends there.
@@ -139,7 +143,7 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         place = jnp.argsort(deal)[:batch]
         features = jax.vmap(self.features)(states, actions)[rows]
         over_rows = jax.vmap(self.forward, in_axes=(None, 0))
-        predictions = jax.vmap(over_rows, in_axes=0)(self.members, features)
+        predictions = over_members(lambda own: over_rows(*own), (self.members, features))
         own = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[place], predictions)
         return self.draw(states, actions, own, place // hands, key=key_draw)
 
@@ -159,6 +163,15 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         log_odds = jax.vmap(over_rows, in_axes=(0, None))(self.members, features)
         chance = jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
         return next_states, jax.random.uniform(key_end, chance.shape) < chance
+
+
+def over_members(function: Callable[[Any], Any], trees: Any) -> Any:
+    """`function` of every member: `vmap`, in groups of a few members at a time.
+
+    A few members' activations stay in the processor's cache; those of 32 large ones do not.
+    """
+    size = jax.tree.leaves(trees)[0].shape[0]
+    return jax.vmap(function)(trees) if size <= AT_ONCE else jax.lax.map(function, trees, batch_size=AT_ONCE)
 
 
 def new_members(inputs: int, outputs: int, end_inputs: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from maxplore.errors import InputError
 from maxplore.history import History, held_out, member_bags, shuffled
 from maxplore.models.adam import Moments, adam
-from maxplore.models.ensemble import Ensemble, Member, Metrics, member_loss, member_metrics
+from maxplore.models.ensemble import Ensemble, Member, Metrics, member_loss, member_metrics, over_members
 
 AnyEnsemble = TypeVar("AnyEnsemble", bound=Ensemble[Any])
 
@@ -71,7 +71,7 @@ class FitReport(NamedTuple):
     held_out: Metrics
 
 
-class Fitted(NamedTuple, Generic[AnyEnsemble]):
+class Fitted(eqx.Module, Generic[AnyEnsemble]):
     """The trained ensemble, Adam's memory for a next warm start, and the report."""
 
     ensemble: AnyEnsemble
@@ -128,34 +128,11 @@ def _fit(
     steps_per_epoch = jnp.maximum(count // config.batch_size, 1)
     total = config.epochs * steps_per_epoch if config.steps is None else jnp.int32(config.steps)
 
-    def gradient_step(step: Int[Array, ""], carry: tuple[Member, Moments, Array]) -> tuple[Member, Moments, Array]:
-        members, moments, order = carry
-        place = step * config.batch_size + jnp.arange(config.batch_size)
-        rows = jax.lax.dynamic_slice_in_dim(order, step * config.batch_size, config.batch_size, axis=1)
-        weight = (place < count).astype(jnp.float32)
-        weight = weight / jnp.sum(weight)
-
-        def loss(member: Member, rows: Int[Array, " batch"]) -> Float[Array, ""]:
-            losses = jax.vmap(lambda row: member_loss(ensemble, member, history[row]))(rows)
-            return jnp.sum(losses * weight)
-
-        gradient = jax.vmap(jax.grad(loss))(members, rows)
-        members, moments = adam(
-            members,
-            gradient,
-            moments,
-            learning_rate=config.learning_rate,
-            clip=config.clip,
-            weight_decay=config.weight_decay,
-        )
-        return members, moments, order
-
     def epoch(now: _Progress) -> _Progress:
         key_shuffle, key_next = jax.random.split(now.key)
         order = shuffled(bags, count, key=key_shuffle)
-        order = jnp.pad(order, ((0, 0), (0, config.batch_size)))
         steps = jnp.minimum(steps_per_epoch, total - now.steps)
-        members, moments, _ = jax.lax.fori_loop(0, steps, gradient_step, (now.members, now.moments, order))
+        members, moments = train(ensemble, history, config, now.members, now.moments, order, count, steps)
         best, best_nll, stale = members, now.best_nll, jnp.zeros((), jnp.int32)
         if config.patience is not None:
             nll = _measure(ensemble, members, history, aside_rows, aside_count, config).nll
@@ -199,6 +176,49 @@ def _fit(
     return Fitted(ensemble, end.moments, report)
 
 
+def train(
+    ensemble: Ensemble[Any],
+    history: History,
+    config: FitConfig,
+    members: Member,
+    moments: Moments,
+    order: Int[Array, "members capacity"],
+    count: Int[Array, ""],
+    steps: Int[Array, ""],
+) -> tuple[Member, Moments]:
+    """`steps` gradient steps of every member, each on its own minibatches: the first `count` rows of its `order`."""
+    size = config.batch_size
+
+    def train_member(own: tuple[Member, Any, Any, Array]) -> tuple[Member, Any, Any]:
+        member, first, second, order = own
+        order = jnp.pad(order, (0, size))
+
+        def step(k: Int[Array, ""], carry: tuple[Member, Moments]) -> tuple[Member, Moments]:
+            member, moments = carry
+            batch = history[jax.lax.dynamic_slice_in_dim(order, k * size, size)]
+            weight = (k * size + jnp.arange(size) < count).astype(jnp.float32)
+
+            def loss(member: Member) -> Float[Array, ""]:
+                losses = jax.vmap(lambda transition: member_loss(ensemble, member, transition))(batch)
+                return jnp.sum(losses * weight) / jnp.sum(weight)
+
+            return adam(
+                member,
+                jax.grad(loss)(member),
+                moments,
+                learning_rate=config.learning_rate,
+                clip=config.clip,
+                weight_decay=config.weight_decay,
+            )
+
+        member, now = jax.lax.fori_loop(0, steps, step, (member, Moments(moments.steps, first, second)))
+        return member, now.first, now.second
+
+    # Members outside, steps inside: a few members' weights and moments stay in the cache from step to step.
+    members, first, second = over_members(train_member, (members, moments.first, moments.second, order))
+    return members, Moments(moments.steps + steps, first, second)
+
+
 def _random_rows(
     history: History, chosen: Bool[Array, " capacity"], *, key: PRNGKeyArray
 ) -> tuple[Int[Array, " capacity"], Int[Array, ""]]:
@@ -224,7 +244,7 @@ def _measure(
         places = block * size + jnp.arange(size)
         batch = history[jax.lax.dynamic_slice_in_dim(padded, block * size, size)]
         over_rows = jax.vmap(lambda m, t: member_metrics(ensemble, m, t), in_axes=(None, 0))
-        metrics = jax.vmap(over_rows, in_axes=(0, None))(members, batch)
+        metrics = over_members(lambda member: over_rows(member, batch), members)
         counted = (places < count)[None, :]
         return jax.tree.map(lambda sum_, x: sum_ + jnp.sum(jnp.where(counted, x, 0.0), axis=1), total, metrics)
 

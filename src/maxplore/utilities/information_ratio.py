@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from maxplore.utilities.base import Outcome, Utility
+from maxplore.utilities.base import Outcome, Utility, gaussian
+from maxplore.utilities.numerics import variance_of
 
 
 def information_ratio(
@@ -13,11 +14,12 @@ def information_ratio(
 
     Epistemic is the variance over members of their means, aleatoric the members' average variance.
     """
-    return 0.5 * jnp.sum(jnp.log1p(jnp.var(mean, axis=0) / jnp.mean(variance, axis=0)), axis=-1)
+    return 0.5 * jnp.sum(jnp.log1p(variance_of(mean) / jnp.mean(variance, axis=0)), axis=-1)
 
 
 class InformationRatio(Utility):
     """OPAX's utility in normalised-delta space. It does not saturate."""
 
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
+        gaussian(outcome)
         return information_ratio(*outcome.forecast)

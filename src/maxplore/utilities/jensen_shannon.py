@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from maxplore.errors import InputError
+from maxplore.models.categorical import CategoricalEnsemble
 from maxplore.utilities.base import Outcome, Utility
 
 
@@ -28,4 +30,6 @@ class JensenShannon(Utility):
     """MAX's utility for discrete environments: the expected information gain about the transition function."""
 
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
+        if not isinstance(outcome.ensemble, CategoricalEnsemble):
+            raise InputError(f"jensen_shannon needs a CategoricalEnsemble, got {type(outcome.ensemble).__name__}")
         return jensen_shannon(jax.nn.softmax(outcome.forecast))

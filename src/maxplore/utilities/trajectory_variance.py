@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from maxplore.utilities.base import Outcome, Utility, gaussian
-from maxplore.utilities.numerics import safe_sqrt
+from maxplore.utilities.numerics import safe_sqrt, variance_of
 
 
 def trajectory_variance(deltas: Float[Array, "batch dims"]) -> Float[Array, " batch"]:
@@ -13,7 +13,7 @@ def trajectory_variance(deltas: Float[Array, "batch dims"]) -> Float[Array, " ba
 
     Risk and uncertainty are one to it: noise alone spreads the actors too.
     """
-    spread = jnp.sum(safe_sqrt(jnp.var(deltas, axis=0)))
+    spread = jnp.sum(safe_sqrt(variance_of(deltas)))
     return jnp.full(deltas.shape[0], spread)
 
 

@@ -1,0 +1,161 @@
+"""The speed of the core: gradient step, imagined step and divergence, as shares of this machine's matrix-multiply rate.
+
+    python benchmarks/core.py [--seconds 120] [--out results/benchmarks/core.json]
+
+Everything is timed in turns in one process, so that a busy moment hits all alike, and every rate is the median over
+the turns. The machine's rate is the better of two in each turn: a large product by NumPy's BLAS and one by XLA.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import maxplore
+from maxplore.history import member_bags
+from maxplore.models.adam import Moments
+from maxplore.models.fit import train
+from maxplore.models.gaussian import PAPER
+from maxplore.utilities import JensenRenyi
+
+STATE, ACTION, BATCH, ACTORS = 19, 6, 256, 128
+SIZES = {"paper": PAPER, "small": maxplore.GaussianConfig(members=5, depth=2, width=200)}
+STEPS = {"paper": (2, 5), "small": (20, 50)}
+"""Gradient steps and imagined steps in one timed call."""
+
+
+def multiplications(config: maxplore.GaussianConfig) -> int:
+    """Multiply-adds of one member's forward pass on one row."""
+    sizes = [STATE + ACTION, *[config.width] * config.depth, 2 * STATE]
+    return sum(a * b for a, b in pairwise(sizes))
+
+
+def workloads(name: str) -> dict[str, tuple[Callable[[], Any], int, float]]:
+    """For one size: what to time, how many steps a call takes, and the floating-point operations of a step."""
+    config, (gradient_steps, imagined_steps) = SIZES[name], STEPS[name]
+    numbers = np.random.default_rng(0)
+    rows = [numbers.normal(size=(20_000, dims)).astype(np.float32) for dims in (STATE, ACTION, STATE)]
+    history = maxplore.History.continuous(STATE, ACTION).append(*rows)
+    ensemble = maxplore.GaussianEnsemble(STATE, ACTION, config, key=jax.random.key(0)).adapted(history)
+    order, count = member_bags(history, ensemble.size, key=jax.random.key(1), chosen=history.filled, bootstrap=True)
+    fit_config = maxplore.FitConfig(batch_size=BATCH)
+    learning: list[Any] = [jax.tree.map(jnp.copy, ensemble.members), Moments.zero(ensemble.members)]
+
+    @eqx.filter_jit(donate="all-except-first")
+    def learn(fixed: Any, members: Any, moments: Any) -> Any:
+        ensemble, history, order, count = fixed
+        return train(ensemble, history, fit_config, members, moments, order, count, jnp.int32(gradient_steps))
+
+    def gradient() -> Any:
+        learning[:] = learn((ensemble, history, order, count), *learning)
+        return learning
+
+    mdp = maxplore.ExplorationMDP(ensemble, JensenRenyi(), history)
+    start, key = mdp.start(jnp.zeros(STATE), ACTORS), jax.random.key(2)
+
+    def policy(states: Any, key: Any) -> Any:
+        return jax.random.uniform(key, (states.shape[0], ACTION), minval=-1.0)
+
+    imagine = eqx.filter_jit(lambda mdp, start, key: mdp.rollout(policy, start, imagined_steps, key=key).reward)
+    forecast = ensemble.forecast(start, jnp.zeros((ACTORS, ACTION)))
+    outcome = maxplore.utilities.Outcome(ensemble, start, jnp.zeros((ACTORS, ACTION)), start, forecast)
+
+    @eqx.filter_jit
+    def divergence(outcome: Any) -> Any:
+        def once(k: Any, total: Any) -> Any:  # each with other numbers, so that none is skipped
+            moved = eqx.tree_at(lambda o: o.forecast.mean, outcome, outcome.forecast.mean * (1.0 + 0.01 * k))
+            return total + JensenRenyi()(moved)
+
+        return jax.lax.fori_loop(0, imagined_steps, once, jnp.zeros(ACTORS))
+
+    forward = 2.0 * config.members * multiplications(config)
+    return {
+        "gradient": (gradient, gradient_steps, 3 * BATCH * forward),
+        "imagined": (lambda: imagine(mdp, start, key), imagined_steps, ACTORS * forward),
+        "divergence": (lambda: divergence(outcome), imagined_steps, 0.0),
+    }
+
+
+def reference() -> Callable[[], float]:
+    """A function that measures the machine's float32 matrix-multiply rate, in operations a second."""
+    large = np.random.default_rng(0).normal(size=(2048, 2048)).astype(np.float32)
+    out, small = np.empty_like(large), jnp.asarray(large[:1024, :1024])
+    product = jax.jit(lambda x: x @ x)
+
+    def rate() -> float:
+        return max(
+            2 * 2048**3 / seconds(lambda: np.matmul(large, large, out=out)),
+            2 * 1024**3 / seconds(lambda: product(small)),
+        )
+
+    rate()
+    return rate
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    jax.block_until_ready(function())
+    return time.perf_counter() - begin
+
+
+def measure(limit: float) -> dict[str, Any]:
+    work = {(size, kind): what for size in SIZES for kind, what in workloads(size).items()}
+    for function, _, _ in work.values():
+        jax.block_until_ready(function())  # compiles
+    rate, rates = reference(), list[float]()
+    times: dict[tuple[str, str], list[float]] = {name: [] for name in work}
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        for name, (function, steps, _) in work.items():
+            rates.append(rate())
+            times[name].append(seconds(function) / steps)
+    machine = float(np.median(rates))
+    result: dict[str, Any] = {
+        "command": "make bench",
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": platform.machine(),
+        "jax": jax.__version__,
+        "turns": len(rates) // len(work),
+        "what": f"{STATE} + {ACTION} inputs, batch {BATCH}, {ACTORS} actors; medians over the turns, 10% to 90% beside",
+        "matrix_multiply_gflops": {"median": machine / 1e9, "spread": spread(np.array(rates) / 1e9)},
+    }
+    for size, config in SIZES.items():
+        entry: dict[str, Any] = {"ensemble": f"{config.members} members of {config.depth} x {config.width}"}
+        for kind in ("gradient", "imagined"):
+            taken, operations = np.array(times[size, kind]), work[size, kind][2]
+            entry[f"{kind}_step_ms"] = {"median": float(np.median(taken)) * 1e3, "spread": spread(taken * 1e3)}
+            entry[f"{kind}_step_share_of_machine"] = operations / float(np.median(taken)) / machine
+        share = np.median(times[size, "divergence"]) / np.median(times[size, "imagined"])
+        entry["divergence_share_of_imagined_step"] = float(share)
+        result[size] = entry
+    return result
+
+
+def spread(values: np.ndarray) -> list[float]:
+    return [float(np.quantile(values, q)) for q in (0.1, 0.9)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long to measure, after compiling")
+    parser.add_argument("--out", type=Path, default=Path("results/benchmarks/core.json"))
+    arguments = parser.parse_args()
+    result = measure(arguments.seconds)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+    print(f"written to {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
