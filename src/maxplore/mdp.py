@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from maxplore.history import History
-from maxplore.models.ensemble import Ensemble
+from maxplore.models.ensemble import Ensemble, Member
 from maxplore.utilities.base import Outcome, Utility
 
 Policy = Callable[[Array, PRNGKeyArray], Array]
@@ -49,6 +49,7 @@ class ExplorationMDP(eqx.Module):
     utility: Utility
     low: Float[Array, " dims"] | None
     high: Float[Array, " dims"] | None
+    apart: tuple[Member, ...] | None
 
     def __init__(
         self, ensemble: Ensemble[Any], utility: Utility, history: History | None = None, *, margin: float = 1.0
@@ -57,6 +58,7 @@ class ExplorationMDP(eqx.Module):
         widened by `margin` times its extent on either side."""
         self.ensemble = ensemble
         self.utility = utility
+        self.apart = ensemble.apart() if utility.needs_forecast else None
         self.low, self.high = None, None
         if history is not None and history.state_entry.count is None:
             self.low, self.high = plausible_range(history, margin)
@@ -69,7 +71,7 @@ class ExplorationMDP(eqx.Module):
         self, states: Shaped[Array, "actors ..."], actions: Shaped[Array, "actors ..."], *, key: PRNGKeyArray
     ) -> Step:
         """Where each actor goes, as one member of its own draw has it, and what that pays."""
-        forecast = self.ensemble.forecast(states, actions) if self.utility.needs_forecast else None
+        forecast = self._forecast(states, actions)
         if forecast is None:
             drawn, terminated = self.ensemble.sample(states, actions, key=key)
         else:
@@ -111,8 +113,12 @@ class ExplorationMDP(eqx.Module):
         next_states: Shaped[Array, "batch ..."],
     ) -> Float[Array, " batch"]:
         """What transitions that really happened would pay under the current ensemble."""
-        forecast = self.ensemble.forecast(states, actions) if self.utility.needs_forecast else None
+        forecast = self._forecast(states, actions)
         return self.utility(Outcome(self.ensemble, states, actions, next_states, forecast))
+
+    def _forecast(self, states: Array, actions: Array) -> Any:
+        """Every member's prediction, if the utility looks at it."""
+        return self.ensemble.forecast(states, actions, apart=self.apart) if self.utility.needs_forecast else None
 
     def _plausible(self, states: Array, drawn: Array) -> tuple[Array, Int[Array, " actors"], Int[Array, " actors"]]:
         """The drawn states mended, with counts of entries clipped and of entries not finite."""

@@ -12,9 +12,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from maxplore.errors import InputError
 from maxplore.history import History, held_out, member_bags, shuffled
 from maxplore.models.adam import Moments, adam
-from maxplore.models.ensemble import Ensemble, Member, Metrics, member_loss, member_metrics, over_members
+from maxplore.models.ensemble import Ensemble, Member, Metrics, member_loss, member_metrics
 
 AnyEnsemble = TypeVar("AnyEnsemble", bound=Ensemble[Any])
+
+GROUP_BYTES = 2**24
+"""Parameters of the members that train side by side."""
 
 
 @dataclass(frozen=True)
@@ -214,8 +217,13 @@ def train(
         member, now = jax.lax.fori_loop(0, steps, step, (member, Moments(moments.steps, first, second)))
         return member, now.first, now.second
 
-    # Members outside, steps inside: a few members' weights and moments stay in the cache from step to step.
-    members, first, second = over_members(train_member, (members, moments.first, moments.second, order))
+    # Members outside, steps inside, a few members at a time: what they need stays in the cache from step to step.
+    each = (members, moments.first, moments.second, order)
+    group = max(GROUP_BYTES // ensemble.member_bytes, 1)
+    if group >= ensemble.size:
+        members, first, second = jax.vmap(train_member)(each)
+    else:
+        members, first, second = jax.lax.map(train_member, each, batch_size=group)
     return members, Moments(moments.steps + steps, first, second)
 
 
@@ -244,7 +252,7 @@ def _measure(
         places = block * size + jnp.arange(size)
         batch = history[jax.lax.dynamic_slice_in_dim(padded, block * size, size)]
         over_rows = jax.vmap(lambda m, t: member_metrics(ensemble, m, t), in_axes=(None, 0))
-        metrics = over_members(lambda member: over_rows(member, batch), members)
+        metrics = jax.vmap(over_rows, in_axes=(0, None))(members, batch)
         counted = (places < count)[None, :]
         return jax.tree.map(lambda sum_, x: sum_ + jnp.sum(jnp.where(counted, x, 0.0), axis=1), total, metrics)
 
