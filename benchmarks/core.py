@@ -30,7 +30,7 @@ from maxplore.utilities import JensenRenyi
 
 STATE, ACTION, BATCH, ACTORS = 19, 6, 256, 128
 SIZES = {"paper": PAPER, "small": maxplore.GaussianConfig(members=5, depth=2, width=200)}
-STEPS = {"paper": (6, 5), "small": (20, 50)}
+STEPS = {"paper": (16, 10), "small": (20, 50)}
 """Gradient steps and imagined steps in one timed call."""
 
 

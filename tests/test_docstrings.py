@@ -1,8 +1,10 @@
-"""The examples in docstrings run and say what they say."""
+"""The examples in docstrings and in the README run and say what they say."""
 
 import doctest
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -19,3 +21,12 @@ def test_examples_hold(name):
 
 def test_there_are_examples():
     assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) >= 5
+
+
+def test_the_readme_runs_as_it_stands(capsys):
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out

@@ -131,3 +131,12 @@ def test_different_keys_imagine_differently_and_the_same_key_the_same():
     states = [mdp.step(jnp.zeros((8, 2)), jnp.zeros((8, 2)), key=jax.random.key(k)).next_state for k in (1, 1, 2)]
     np.testing.assert_array_equal(states[0], states[1])
     assert not np.allclose(states[0], states[2])
+
+
+def test_large_members_are_forecast_one_by_one_with_the_same_result():
+    large = GaussianEnsemble(2, 2, GaussianConfig(members=3, depth=2, width=512), key=jax.random.key(0))
+    assert large.apart() is not None
+    assert known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0)).apart() is None
+    rows = jnp.ones((4, 2)), jnp.zeros((4, 2))
+    for one_by_one, together in zip(large.forecast(*rows, apart=large.apart()), large.forecast(*rows), strict=True):
+        np.testing.assert_allclose(one_by_one, together, rtol=1e-4, atol=1e-5)

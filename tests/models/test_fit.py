@@ -1,5 +1,7 @@
 """What an ensemble learns, on systems whose truth is known."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -178,6 +180,17 @@ def test_bootstrapped_members_learn_from_different_data():
         np.std(np.asarray(f.ensemble.predict(rows.state, rows.action).mean), axis=0).mean() for f in (shared, resampled)
     ]
     assert spread[1] > 1.2 * spread[0]
+
+
+def test_members_trained_in_groups_are_the_members_trained_at_once(monkeypatch):
+    """Five members, two at a time: the last group is not full."""
+    history = History.continuous(2, 1, capacity=128).append(*linear_gaussian(100, NOISE)[:3])
+    many = ensemble(GaussianConfig(members=5, width=8))
+    at_once = fit(many, history, FitConfig(epochs=3, batch_size=32), key=jax.random.key(0)).ensemble
+    monkeypatch.setattr(sys.modules[fit.__module__], "GROUP_BYTES", 2 * many.member_bytes)
+    in_groups = fit(many, history, FitConfig(epochs=3, batch_size=32, report_rows=99), key=jax.random.key(0)).ensemble
+    for a, b in zip(jax.tree.leaves(at_once.members), jax.tree.leaves(in_groups.members), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 def test_an_empty_history_is_refused():

@@ -40,7 +40,8 @@ def adam(
     correction = 1 / (1 - slow**steps)
 
     def step(p: Array, g: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
-        g = jnp.clip(g, -clip, clip) + weight_decay * p
+        g = jnp.clip(g, -clip, clip)
+        g = g + weight_decay * p if weight_decay else g
         m = fast * m + (1 - fast) * g
         v = slow * v + (1 - slow) * g * g
         return p - rate * m / (jnp.sqrt(v * correction) + epsilon), m, v
