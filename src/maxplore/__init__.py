@@ -1,6 +1,6 @@
 """maxplore: learn how an environment works in as few steps as possible, with no reward at all."""
 
-from maxplore import utilities
+from maxplore import envs, utilities
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
 from maxplore.mdp import ExplorationMDP
@@ -20,6 +20,7 @@ __all__ = [
     "MemberConfig",
     "Normalizer",
     "Transition",
+    "envs",
     "fit",
     "utilities",
 ]

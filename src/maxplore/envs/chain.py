@@ -59,7 +59,7 @@ class Chain(eqx.Module):
         return following.astype(jnp.int32), jnp.where(following == state, at_edge, 0.0)
 
 
-class ChainEnv(gym.Env[np.int64, np.int64]):
+class ChainEnv(gym.Env[np.int64, int | np.int64]):
     """`maxplore/Chain-v0`: the Chain for Gymnasium. `seed` decides which actions are swapped."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012  (Gymnasium's own convention)
@@ -71,7 +71,6 @@ class ChainEnv(gym.Env[np.int64, np.int64]):
         self.observation_space = gym.spaces.Discrete(length)
         self.action_space = gym.spaces.Discrete(2)
         self.render_mode = render_mode
-        self._step = jax.jit(self.chain.step)
         self._state, self._time = START, 0
 
     def reset(
@@ -81,14 +80,19 @@ class ChainEnv(gym.Env[np.int64, np.int64]):
         self._state, self._time = START, 0
         return np.int64(self._state), {}
 
-    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         if not self.action_space.contains(action):
             raise InputError(f"action is {action!r}, expected 0 or 1")
         key = jax.random.key(int(self.np_random.integers(2**31)))
-        state, reward = self._step(jnp.int32(self._state), jnp.int32(action), key=key)
+        state, reward = _step(self.chain, jnp.int32(self._state), jnp.int32(action), key)
         self._state, self._time = int(state), self._time + 1
         # The episode's length is the environment's own: it ends by the clock, not by what happened.
         return np.int64(self._state), float(reward), False, self._time >= self.chain.horizon, {}
 
     def render(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return "".join("*" if state == self._state else "." for state in range(self.chain.length))
+
+
+@eqx.filter_jit
+def _step(chain: Chain, state: Array, action: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
+    return chain.step(state, action, key=key)

@@ -70,8 +70,13 @@ class MaxExplorer(FiniteExplorer):
 
     def act(self, world: Finite, mind: MaxMind, state: Int[Array, ""], *, key: PRNGKeyArray) -> Int[Array, ""]:
         at_random = mind.memory.total < self.config.warm_up * world.horizon
-        values = jax.lax.cond(at_random, lambda: jnp.zeros(world.actions), lambda: self.values(world, mind)[state])
-        return choose(world, values, at_random, key=key)
+        key_plan, key_choose = jax.random.split(key)
+
+        def plan() -> Float[Array, " actions"]:
+            return self.values(world, mind, state, key=key_plan)
+
+        values = jax.lax.cond(at_random, lambda: jnp.zeros(world.actions), plan)
+        return choose(world, values, at_random, key=key_choose)
 
     def observe(
         self, world: Finite, mind: MaxMind, transition: Transition, reward: Float[Array, ""], *, key: PRNGKeyArray

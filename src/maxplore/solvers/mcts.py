@@ -41,6 +41,10 @@ class Tree(NamedTuple):
     """Sum of squared deviations from the mean."""
 
 
+Run = tuple[Array, Array, Array]
+"""State, return so far, and whether the episode goes on."""
+
+
 class Walk(NamedTuple):
     node: Int[Array, ""]
     state: Int[Array, ""]
