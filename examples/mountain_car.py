@@ -64,9 +64,9 @@ def plan(
 def explore(steps: int, seed: int, *, active: bool) -> tuple[maxplore.History, maxplore.GaussianEnsemble]:
     """D and the ensemble after so many steps, of active exploration or of random actions."""
     env: gym.Env[Any, Any] = gym.make("MountainCarContinuous-v0").unwrapped  # unwrapped: no time limit
-    numbers, key = np.random.default_rng(seed), jax.random.key(seed)
+    numbers, (key, key_init) = np.random.default_rng(seed), jax.random.split(jax.random.key(seed))
     history = maxplore.History.continuous(state_dims=2, action_dims=1)
-    ensemble = maxplore.GaussianEnsemble(2, 1, MODEL, key=key)
+    ensemble = maxplore.GaussianEnsemble(2, 1, MODEL, key=key_init)
     state, _ = env.reset(seed=seed)
     action, ahead, mdp = np.zeros(1), jnp.zeros(HORIZON // HOLD), None
     for step in range(steps):

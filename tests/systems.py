@@ -37,7 +37,9 @@ def known_ensemble(offsets, variance, key):
     raw = jnp.full((members, dims), float(np.log(level / (1 - level))))
     bias = jnp.concatenate([offsets, raw], axis=1)
     return eqx.tree_at(
-        lambda e: (e.members.dynamics.layers[0].weight, e.members.dynamics.layers[0].bias), ensemble, (weight, bias)
+        lambda e: (e.members.dynamics.layers[0].weight, e.members.dynamics.layers[0].bias, e.fitted),
+        ensemble,
+        (weight, bias, jnp.bool_(True)),
     )
 
 

@@ -82,7 +82,8 @@ REFUSED = [
     ("state", np.array([["a", "b"], ["c", "d"]]), "state has dtype"),
     ("state", [[1.0, 2.0], [3.0]], "state is not a rectangular array"),
     ("terminated", np.array([True]), "terminated has 1 rows, expected 2"),
-    ("terminated", np.array([0.5, 0.0]), "terminated is 0.5, expected True or False"),
+    ("terminated", np.array([0.5, 0.0]), r"terminated\[0\] is 0.5, expected True or False"),
+    ("next_state", np.array([[0.0, 0.0], [3e38, 0.0]]), r"next_state - state\[1, 0\] is inf"),
     ("truncated", np.zeros((2, 1), bool), r"truncated has shape \(2, 1\)"),
 ]
 
@@ -91,7 +92,12 @@ REFUSED = [
 def test_what_cannot_be_used_is_refused_and_nothing_is_added(name, value, message):
     history = History.continuous(2, 1).append(*rows(3))
     before = contents(history)
-    arguments = {"state": np.zeros((2, 2)), "action": np.zeros((2, 1)), "next_state": np.zeros((2, 2)), name: value}
+    arguments = {
+        "state": np.array([[0.0, 0.0], [-3e38, 0.0]]),
+        "action": np.zeros((2, 1)),
+        "next_state": np.zeros((2, 2)),
+        name: value,
+    }
     with pytest.raises(InputError, match=message):
         history.append(**arguments)
     for old, now in zip(before, contents(history), strict=True):

@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maxplore import CategoricalEnsemble, ExplorationMDP, GaussianConfig, GaussianEnsemble, History, MemberConfig
+from maxplore import (
+    CategoricalEnsemble,
+    ExplorationMDP,
+    GaussianConfig,
+    GaussianEnsemble,
+    History,
+    InputError,
+    MemberConfig,
+)
 from maxplore.utilities import ActionPenalty, Disagreement, JensenRenyi, JensenShannon, Task, disagreement
 from tests.systems import history_of, known_ensemble
 
@@ -99,6 +107,77 @@ def test_what_is_not_finite_is_replaced_and_counted():
     np.testing.assert_array_equal(step.next_state[:, 0], 7.0)
     np.testing.assert_array_equal(step.reward, 0.0)
     np.testing.assert_array_equal(step.info.nonfinite, 2)  # one entry of the state, and the reward
+
+
+def test_numbered_states_hide_nothing_either():
+    """Members that predict nothing finite, and a state and an action that do not exist."""
+    ensemble = CategoricalEnsemble(3, 2, MemberConfig(members=2, depth=0), key=jax.random.key(0))
+    broken = eqx.tree_at(lambda e: e.members.dynamics.layers[0].bias, ensemble, jnp.full((2, 3), jnp.nan))
+    for model, states, actions in ((broken, [0, 1], [0, 1]), (ensemble, [77, 1], [0, -3])):
+        for utility in (Task(lambda s, a, s2: jnp.float32(1.0)), JensenShannon()):
+            mdp = ExplorationMDP(model, utility)
+            step = mdp.step(jnp.array(states), jnp.array(actions), key=jax.random.key(1))
+            assert (np.asarray(step.info.nonfinite) >= 1).all()
+            np.testing.assert_array_equal(step.next_state, states)
+
+
+def test_saturation_is_reported_whatever_is_put_around_the_divergence():
+    ensemble = known_ensemble([[-50.0, 0.0], [50.0, 0.0]], variance=0.04, key=jax.random.key(0))
+    states, actions = jnp.zeros((3, 2)), jnp.full((3, 2), 0.5)
+    for utility in (JensenRenyi(), ActionPenalty(JensenRenyi(), 2.0)):
+        step = ExplorationMDP(ensemble, utility).step(states, actions, key=jax.random.key(1))
+        np.testing.assert_allclose(step.info.saturation, 1.0, rtol=1e-5)
+    step = ExplorationMDP(ensemble, Disagreement()).step(states, actions, key=jax.random.key(1))
+    assert np.isnan(np.asarray(step.info.saturation)).all(), "no ceiling"
+
+
+def test_what_makes_no_mdp_is_refused():
+    ensemble = known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0))
+    history = seen([-1.0, -1.0], [1.0, 1.0])
+    with pytest.raises(InputError, match=r"margin is -1\.0, expected 0 or more"):
+        ExplorationMDP(ensemble, Disagreement(), history, margin=-1.0)
+    with pytest.raises(InputError, match="history is empty"):
+        ExplorationMDP(ensemble, Disagreement(), History.continuous(2, 2))
+    with pytest.raises(InputError, match=r"the history's actions are .*\(5,\).*, expected .*\(2,\)"):
+        ExplorationMDP(ensemble, Disagreement(), History.continuous(2, 5))
+    mdp = ExplorationMDP(ensemble, Disagreement(), history)
+    with pytest.raises(InputError, match=r"actions has shape \(4,\), expected \(4, 2\)"):
+        mdp.step(jnp.zeros((4, 2)), jnp.zeros(4), key=jax.random.key(0))
+    with pytest.raises(InputError, match=r"state\[1\] is nan"):
+        mdp.start([0.0, np.nan], 3)
+    assert mdp.start([0, 1], 3).dtype == jnp.float32
+
+
+def test_an_end_is_judged_where_the_actor_really_is():
+    """A head that ends episodes beyond 5, and a range that ends at 1: nobody gets there."""
+    config = GaussianConfig(members=1, depth=0, log_variance=(-10.0, 2.0), termination=True)
+    ensemble = GaussianEnsemble(1, 1, config, key=jax.random.key(0))
+    bias = jnp.array([[100.0, -5.0]])
+    beyond = [
+        jnp.zeros((1, 3, 64)).at[:, 2, 0].set(10.0),
+        jnp.zeros((1, 64)).at[:, 0].set(-50.0),
+        jnp.zeros((1, 64, 64)).at[:, 0, 0].set(1.0),
+        jnp.zeros((1, 64)),
+        jnp.zeros((1, 64, 1)).at[:, 0].set(1.0),
+    ]
+    ensemble = eqx.tree_at(
+        lambda e: (
+            e.members.dynamics.layers[0].weight,
+            e.members.dynamics.layers[0].bias,
+            e.members.termination.layers[0].weight,
+            e.members.termination.layers[0].bias,
+            e.members.termination.layers[1].weight,
+            e.members.termination.layers[1].bias,
+            e.members.termination.layers[2].weight,
+        ),
+        ensemble,
+        (jnp.zeros((1, 2, 2)), bias, *beyond),
+    )
+    rows = jnp.zeros((8, 1)), jnp.zeros((8, 1))
+    free = ExplorationMDP(ensemble, Disagreement()).step(*rows, key=jax.random.key(0))
+    assert np.asarray(free.terminated).all()
+    kept = ExplorationMDP(ensemble, Disagreement(), seen([-1.0], [1.0]), margin=0.0).step(*rows, key=jax.random.key(0))
+    assert not np.asarray(kept.terminated).any()
 
 
 def test_an_ended_episode_stands_still_and_pays_nothing():

@@ -28,26 +28,14 @@ class Entry(eqx.Module):
     def checked(self, name: str, value: Numbers) -> np.ndarray:
         """`value` as rows `[n, *shape]`, or an `InputError` that says which entry of it is wrong."""
         given = as_array(name, value)
-        rows = given[None] if given.shape == self.shape else given
-        if rows.shape[1:] != self.shape or rows.ndim != len(self.shape) + 1:
+        if given.shape == self.shape:
+            return self._cast(name, given)[None]
+        if given.ndim != len(self.shape) + 1 or given.shape[1:] != self.shape:
             raise InputError(
                 f"{name} has shape {given.shape}, expected {self.shape} for one transition "
                 f"or (n, {', '.join(map(str, self.shape))}) for many"
             )
-        with np.errstate(over="ignore", invalid="ignore"):
-            cast = rows.astype(np.float32 if self.count is None else np.int64)
-        if self.count is None:
-            bad, wanted = ~np.isfinite(cast), "a finite float32 number"
-        else:
-            bad, wanted = (
-                (cast != rows) | (cast < 0) | (cast >= self.count),
-                f"a whole number from 0 to {self.count - 1}",
-            )
-        if bad.any():
-            where = tuple(int(i) for i in np.argwhere(bad)[0])
-            place = where if given.ndim == rows.ndim else where[1:]
-            raise InputError(f"{name}{list(place) if place else ''} is {rows[where]}, expected {wanted}")
-        return cast.astype(self.dtype)
+        return self._cast(name, given)
 
     def batch(self, name: str, value: Numbers) -> Array:
         """`value` with any number of leading axes, checked as in `checked`; inside compiled code only its shape is."""
@@ -57,8 +45,25 @@ class Entry(eqx.Module):
             raise InputError(f"{name} has shape {given.shape}, expected {self.shape} with any number of axes before it")
         if isinstance(given, jax.core.Tracer):
             return given.astype(self.dtype)
-        rows = self.checked(name, given.reshape(-1, *self.shape))
-        return jnp.asarray(rows.reshape(given.shape))
+        return jnp.asarray(self._cast(name, given))
+
+    def _cast(self, name: str, given: np.ndarray) -> np.ndarray:
+        """The numbers in our dtype, or an `InputError` that names the first that does not fit."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            cast = given.astype(np.float32 if self.count is None else np.int64)
+        if self.count is None:
+            refuse(name, given, ~np.isfinite(cast), "a finite float32 number")
+        else:
+            bad = (cast != given) | (cast < 0) | (cast >= self.count)
+            refuse(name, given, bad, f"a whole number from 0 to {self.count - 1}")
+        return cast.astype(self.dtype)
+
+
+def refuse(name: str, given: np.ndarray, bad: np.ndarray | np.bool, wanted: str) -> None:
+    """Raise an `InputError` that names the first bad entry, if there is one."""
+    if np.any(bad):
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise InputError(f"{name}{list(where) if where else ''} is {given[where]}, expected {wanted}")
 
 
 def as_array(name: str, value: Numbers) -> np.ndarray:

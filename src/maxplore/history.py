@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from maxplore.entry import Entry, Numbers, as_array
+from maxplore.entry import Entry, Numbers, as_array, refuse
 from maxplore.errors import InputError
 
 
@@ -122,6 +122,10 @@ class History(eqx.Module):
         for name, column in columns.items():
             if len(column) != count:
                 raise InputError(f"{name} has {len(column)} rows, expected {count}, as many as state")
+        if self.state_entry.count is None:
+            with np.errstate(over="ignore"):
+                delta = columns["next_state"] - states
+            refuse("next_state - state", delta, ~np.isfinite(delta), "a finite float32 number")
         return tuple(columns.values())
 
     def _with_room(self, needed: int) -> "History":
@@ -198,6 +202,5 @@ def _checked_flags(name: str, value: Numbers, count: int) -> np.ndarray:
     flags = as_array(name, value)
     if flags.ndim > 1:
         raise InputError(f"{name} has shape {flags.shape}, expected () for one transition or (n,) for many")
-    if not np.isin(flags, (0, 1)).all():
-        raise InputError(f"{name} is {flags[~np.isin(flags, (0, 1))][0]}, expected True or False")
+    refuse(name, flags, ~np.isin(flags, (0, 1)), "True or False")
     return np.broadcast_to(flags.astype(bool), (count,)) if flags.ndim == 0 else flags.astype(bool)

@@ -5,12 +5,15 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
+from maxplore.entry import Numbers
+from maxplore.errors import InputError
 from maxplore.history import History
 from maxplore.models.ensemble import Ensemble, Member
-from maxplore.utilities.base import Outcome, Utility
+from maxplore.utilities.base import Outcome, Utility, saturation
 
 Policy = Callable[[Array, PRNGKeyArray], Array]
 """Actions for a batch of states."""
@@ -23,6 +26,8 @@ class Info(NamedTuple):
     """Entries of the next state that left the plausible range and were put back to its edge."""
     nonfinite: Int[Array, "*steps actors"]
     """Entries of the next state that were not finite (the actor stays there) or a reward (it becomes 0)."""
+    saturation: Float[Array, "*steps actors"]
+    """Share of its ceiling ln N that the divergence has reached; NaN for a utility without a ceiling."""
 
 
 class Step(NamedTuple):
@@ -49,7 +54,6 @@ class ExplorationMDP(eqx.Module):
     utility: Utility
     low: Float[Array, " dims"] | None
     high: Float[Array, " dims"] | None
-    apart: tuple[Member, ...] | None
 
     def __init__(
         self, ensemble: Ensemble[Any], utility: Utility, history: History | None = None, *, margin: float = 1.0
@@ -58,48 +62,71 @@ class ExplorationMDP(eqx.Module):
         widened by `margin` times its extent on either side."""
         self.ensemble = ensemble
         self.utility = utility
-        self.apart = ensemble.apart() if utility.needs_forecast else None
         self.low, self.high = None, None
-        if history is not None and history.state_entry.count is None:
+        if history is None:
+            return
+        ensemble.check_fits(history)
+        if history.state_entry.count is None:
             self.low, self.high = plausible_range(history, margin)
 
-    def start(self, state: Shaped[Array, " ..."], actors: int) -> Shaped[Array, "actors ..."]:
+    def start(self, state: Numbers, actors: int) -> Array:
         """All actors in one real state: the initial distribution is a point (section 2.2)."""
-        return jnp.broadcast_to(state, (actors, *state.shape))
+        one = self.ensemble.state_entry.batch("state", state)
+        return jnp.broadcast_to(one, (actors, *one.shape))
 
     def step(
-        self, states: Shaped[Array, "actors ..."], actions: Shaped[Array, "actors ..."], *, key: PRNGKeyArray
+        self,
+        states: Shaped[Array, "actors ..."],
+        actions: Shaped[Array, "actors ..."],
+        *,
+        key: PRNGKeyArray,
+        apart: tuple[Member, ...] | None = None,
     ) -> Step:
-        """Where each actor goes, as one member of its own draw has it, and what that pays."""
-        forecast = self._forecast(states, actions)
+        """Where each actor goes, as one member of its own draw has it, and what that pays.
+
+        A loop of many steps passes `apart=mdp.ensemble.apart()`, taken once before it: large members are then faster.
+        """
+        entry = self.ensemble.action_entry
+        if actions.shape != (states.shape[0], *entry.shape):
+            raise InputError(f"actions has shape {actions.shape}, expected {(states.shape[0], *entry.shape)}")
+        key_member, key_state, key_end = jax.random.split(key, 3)
+        forecast = self._forecast(states, actions, apart)
         if forecast is None:
-            drawn, terminated = self.ensemble.sample(states, actions, key=key)
+            own, member = self.ensemble.deal(states, actions, key=key_member)
         else:
-            key_member, key_draw = jax.random.split(key)
             actors = jnp.arange(states.shape[0])
             member = jax.random.randint(key_member, actors.shape, 0, self.ensemble.size)
             own = jax.tree.map(lambda x: x[member, actors], forecast)
-            drawn, terminated = self.ensemble.draw(states, actions, own, member, key=key_draw)
+        drawn = self.ensemble.realize_rows(states, own, key=key_state)
         next_states, clipped, strange = self._plausible(states, drawn)
-        reward = self.utility(Outcome(self.ensemble, states, actions, next_states, forecast))
+        terminated = self.ensemble.ends(states, actions, next_states, member, key=key_end)
+        outcome = Outcome(self.ensemble, states, actions, next_states, forecast)
+        reward, divergence = self.utility(outcome), self.utility.divergence(outcome)
         finite = jnp.isfinite(reward)
-        info = Info(clipped, strange + ~finite)
+        share = jnp.full(reward.shape, jnp.nan) if divergence is None else saturation(divergence, self.ensemble.size)
+        info = Info(clipped, strange + ~finite, share)
         alive = jnp.ones_like(terminated)
         return Step(states, actions, next_states, jnp.where(finite, reward, 0.0), terminated, alive, info)
 
     def rollout(self, policy: Policy, states: Shaped[Array, "actors ..."], horizon: int, *, key: PRNGKeyArray) -> Step:
         """`horizon` steps of all actors, `[horizon, actors, ...]`; an actor whose episode ended stands still."""
 
+        apart = self.ensemble.apart() if self.utility.needs_forecast else None
+
         def advance(carry: tuple[Array, Array], key: PRNGKeyArray) -> tuple[tuple[Array, Array], Step]:
             states, alive = carry
             key_action, key_step = jax.random.split(key)
-            step = self.step(states, policy(states, key_action), key=key_step)
+            step = self.step(states, policy(states, key_action), key=key_step, apart=apart)
             step = step._replace(
                 next_state=jnp.where(jnp.expand_dims(alive, tuple(range(1, states.ndim))), step.next_state, states),
                 reward=jnp.where(alive, step.reward, 0.0),
                 terminated=step.terminated & alive,
                 alive=alive,
-                info=jax.tree.map(lambda count: jnp.where(alive, count, 0), step.info),
+                info=Info(
+                    jnp.where(alive, step.info.clipped, 0),
+                    jnp.where(alive, step.info.nonfinite, 0),
+                    jnp.where(alive, step.info.saturation, jnp.nan),
+                ),
             )
             return (step.next_state, alive & ~step.terminated), step
 
@@ -113,18 +140,19 @@ class ExplorationMDP(eqx.Module):
         next_states: Shaped[Array, "batch ..."],
     ) -> Float[Array, " batch"]:
         """What transitions that really happened would pay under the current ensemble."""
-        forecast = self._forecast(states, actions)
+        forecast = self._forecast(states, actions, None)
         return self.utility(Outcome(self.ensemble, states, actions, next_states, forecast))
 
-    def _forecast(self, states: Array, actions: Array) -> Any:
+    def _forecast(self, states: Array, actions: Array, apart: tuple[Member, ...] | None) -> Any:
         """Every member's prediction, if the utility looks at it."""
-        return self.ensemble.forecast(states, actions, apart=self.apart) if self.utility.needs_forecast else None
+        return self.ensemble.forecast(states, actions, apart=apart) if self.utility.needs_forecast else None
 
     def _plausible(self, states: Array, drawn: Array) -> tuple[Array, Int[Array, " actors"], Int[Array, " actors"]]:
         """The drawn states mended, with counts of entries clipped and of entries not finite."""
         none = jnp.zeros(states.shape[0], jnp.int32)
         if not jnp.issubdtype(drawn.dtype, jnp.floating):
-            return drawn, none, none
+            nowhere = drawn < 0  # a member whose prediction was not finite
+            return jnp.where(nowhere, states, drawn), none, nowhere.astype(jnp.int32)
         finite = jnp.isfinite(drawn)
         strange = jnp.sum(~finite, axis=1, dtype=jnp.int32)
         drawn = jnp.where(finite, drawn, states)
@@ -139,6 +167,10 @@ class ExplorationMDP(eqx.Module):
 
 def plausible_range(history: History, margin: float) -> tuple[Float[Array, " dims"], Float[Array, " dims"]]:
     """The range of every dimension in D, widened by `margin` times its extent on either side."""
+    if not margin >= 0:
+        raise InputError(f"margin is {margin}, expected 0 or more")
+    if not isinstance(history.size, jax.core.Tracer) and int(history.size) == 0:
+        raise InputError("history is empty: it spans no range; append transitions, or give no history for no range")
     rows, filled = history.transitions, history.filled[:, None]
     low = jnp.minimum(rows.state, rows.next_state)
     high = jnp.maximum(rows.state, rows.next_state)

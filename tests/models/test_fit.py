@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from maxplore import FitConfig, GaussianConfig, GaussianEnsemble, History, InputError, fit
+from maxplore import CategoricalEnsemble, FitConfig, GaussianConfig, GaussianEnsemble, History, InputError, fit
 from maxplore.history import held_out
 from maxplore.mdp import ExplorationMDP
 from maxplore.utilities import JensenRenyi, PredictionError
@@ -193,6 +193,71 @@ def test_members_trained_in_groups_are_the_members_trained_at_once(monkeypatch):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
+def small_deltas():
+    """Deltas of a thousandth, as Mountain Car has them, and no noise at all."""
+    states, actions, next_states, _ = linear_gaussian(600, noise=0.0)
+    return states, actions, states + 1e-3 * (next_states - states)
+
+
+def test_from_scratch_depends_on_nothing_that_was_before():
+    history = history_of(*small_deltas())
+    untouched = ensemble()
+    elsewhere = fit(ensemble(), history_of(*linear_gaussian(200, 5.0)[:3]), FitConfig(epochs=1), key=jax.random.key(5))
+    reports = [
+        fit(start, history, FitConfig(epochs=30), key=jax.random.key(1)).report
+        for start in (untouched, elsewhere.ensemble)
+    ]
+    np.testing.assert_allclose(reports[0].train.nll, reports[1].train.nll, rtol=1e-3)
+
+
+def test_members_start_as_drawn_whatever_the_scale_of_the_data():
+    """A fit too short to move: the last layer's weights are still Glorot's, also for a first warm start."""
+    history = history_of(*small_deltas())
+    for from_scratch in (True, False):
+        config = FitConfig(steps=1, learning_rate=1e-9, from_scratch=from_scratch)
+        members = fit(ensemble(), history, config, key=jax.random.key(1)).ensemble.members
+        last = np.asarray(members.dynamics.layers[-1].weight)
+        np.testing.assert_allclose(last.std(), np.sqrt(2 / (48 + 4)), rtol=0.1)
+        np.testing.assert_allclose(members.dynamics.layers[-1].bias[:, :2], 0, atol=1e-6)
+
+
+def test_the_best_epoch_is_kept_and_not_the_last():
+    """With patience for all epochs, the same training: no member may end worse than at the last of them."""
+    history = history_of(*linear_gaussian(120, 0.5)[:3])
+    best, last = (
+        np.asarray(
+            fit(
+                ensemble(),
+                history,
+                FitConfig(epochs=60, patience=patience, held_out=0.3, batch_size=64, learning_rate=1e-2),
+                key=jax.random.key(1),
+            ).report.held_out.nll
+        )
+        for patience in (60, None)
+    )
+    assert (best <= last + 1e-4).all()
+    assert (best < last - 0.05).any()
+
+
+def test_adams_memory_changes_the_next_warm_step(linear):
+    history, before = linear
+    warm = FitConfig(steps=1, from_scratch=False)
+    with_memory, without = (
+        fit(before.ensemble, history, warm, key=jax.random.key(2), moments=moments).ensemble.members
+        for moments in (before.moments, None)
+    )
+    pairs = zip(jax.tree.leaves(with_memory), jax.tree.leaves(without), strict=True)
+    assert any(not np.allclose(a, b, atol=1e-5) for a, b in pairs)
+
+
+def test_a_history_of_another_kind_is_refused():
+    with pytest.raises(InputError, match="the history's states are"):
+        fit(ensemble(), History.continuous(3, 1).append([0.0] * 3, [0.0], [0.0] * 3), key=jax.random.key(0))
+    discrete = CategoricalEnsemble(5, 2, key=jax.random.key(0))
+    with pytest.raises(InputError, match=r"the history's states are .*10"):
+        fit(discrete, History.discrete(10, 4).append(0, 0, 9), key=jax.random.key(0))
+
+
 def test_an_empty_history_is_refused():
     with pytest.raises(InputError, match="history is empty"):
         fit(ensemble(), History.continuous(2, 1), key=jax.random.key(0))
@@ -205,6 +270,10 @@ def test_an_empty_history_is_refused():
         ({"steps": 0}, "steps is 0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"held_out": 1.0}, "held_out is 1.0"),
+        ({"learning_rate": -1.0}, "learning_rate is -1.0, expected more than 0"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"clip": 0.0}, "clip is 0.0"),
+        ({"weight_decay": -1e-3}, "weight_decay is -0.001"),
         ({"patience": 3}, "early stopping needs"),
     ],
 )

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from maxplore import FitConfig, GaussianConfig, GaussianEnsemble, InputError, fit
+from maxplore.history import Transition
+from maxplore.utilities import information_ratio, jensen_renyi
 from tests.systems import history_of, known_ensemble, linear_gaussian, rescaled
 
 SMALL = GaussianConfig(members=3, depth=2, width=16)
@@ -27,6 +29,14 @@ def test_log_variance_is_bounded_whatever_the_input():
     log_variance = np.log(np.asarray(variance))
     assert (log_variance >= -3 - 1e-5).all()
     assert (log_variance <= -1 + 1e-5).all()
+
+
+@pytest.mark.parametrize(("initial", "wanted"), [(0.0, 1.0), (-2.0, np.exp(-2)), (None, np.exp(-4.75))])
+def test_the_variance_begins_where_it_is_told_to(initial, wanted):
+    config = GaussianConfig(members=50, depth=2, width=64, initial_log_variance=initial)
+    ensemble = GaussianEnsemble(2, 1, config, key=jax.random.key(0))
+    _, variance = ensemble.predict(np.zeros((1, 2)), np.zeros((1, 1)))
+    np.testing.assert_allclose(variance, wanted, rtol=1e-4)
 
 
 @pytest.mark.parametrize("batch", [999, 1000])
@@ -61,6 +71,16 @@ def test_new_statistics_leave_the_predictions_as_they_were(depth):
     some = jnp.asarray(states[:50], jnp.float32), jnp.asarray(actions[:50], jnp.float32)
     before, after = ensemble.predict(*some), adapted.predict(*some)
     np.testing.assert_allclose(after.mean, before.mean, rtol=1e-3, atol=1e-4)
+    ratio = np.asarray(after.variance / before.variance)
+    assert 0.5 < np.median(ratio) < 2.0, "the variance is kept roughly"
+    flags = jnp.zeros(50, bool)
+    rows = Transition(*some, jnp.asarray(next_states[:50], jnp.float32), flags, flags)
+
+    def log_odds(model):
+        features = jax.vmap(model.end_features)(rows)
+        return jax.vmap(lambda member: jax.vmap(member.ends)(features))(model.members)
+
+    np.testing.assert_allclose(log_odds(adapted), log_odds(ensemble), rtol=1e-3, atol=1e-2)
 
 
 def test_new_statistics_keep_a_constant_noise():
@@ -70,6 +90,33 @@ def test_new_statistics_keep_a_constant_noise():
     adapted = ensemble.adapted(history_of(states, np.zeros((500, 1)), states + 2.0 * numbers.normal(size=(500, 1))))
     _, variance = adapted.predict(jnp.zeros((1, 1)), jnp.zeros((1, 1)))
     np.testing.assert_allclose(variance, 0.3, rtol=1e-3)
+
+
+def test_a_dimension_that_begins_to_move_is_folded_by_what_it_is():
+    """A pressure that stood at 101325, and a delta that was always 0: their scale of 1 was only a placeholder."""
+    states, actions, next_states, _ = linear_gaussian(400, noise=0.05)
+    still = np.full((400, 1), 101325.0)
+    before = history_of(np.hstack([states, still]), actions, np.hstack([next_states, still]))
+    ensemble = GaussianEnsemble(3, 1, GaussianConfig(members=3, depth=1, width=32), key=jax.random.key(0))
+    fitted = fit(ensemble, before, FitConfig(epochs=30), key=jax.random.key(1)).ensemble
+    moving = still + 500 * np.random.default_rng(0).normal(size=(400, 1))
+    after = before.append(np.hstack([states, moving]), actions, np.hstack([next_states, moving + 4e-1]))
+    warm = FitConfig(epochs=5, from_scratch=False)
+    report = fit(fitted, after, warm, key=jax.random.key(2)).report
+    assert (np.asarray(report.train.error) < 10.0).all(), "millions, if the placeholder were taken for a scale"
+
+
+def test_two_public_functions_compose_even_where_a_dimension_never_moved():
+    states, actions, next_states, _ = linear_gaussian(100, noise=0.1)
+    still = np.ones((100, 1))
+    history = history_of(np.hstack([states, still]), actions, np.hstack([next_states, still]))
+    model = fit(
+        GaussianEnsemble(3, 1, SMALL, key=jax.random.key(0)), history, FitConfig(epochs=2), key=jax.random.key(1)
+    )
+    prediction = model.ensemble.predict(np.hstack([states, still])[:5], actions[:5])
+    assert (np.asarray(prediction.variance)[..., 2] == 0).all()
+    for utility in (jensen_renyi, information_ratio):
+        assert np.isfinite(np.asarray(utility(*prediction))).all()
 
 
 def test_a_dimension_that_never_moved_is_imagined_at_rest():
@@ -150,3 +197,5 @@ def test_predict_takes_what_people_have_and_refuses_what_is_not_finite():
     np.testing.assert_allclose(inside, from_lists.mean, rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match=r"states\[0, 1\] is nan"):
         ensemble.predict([[0.0, np.nan]], [[2.0]])
+    with pytest.raises(InputError, match=r"states\[1\] is nan"):
+        ensemble.predict([0.0, np.nan], [2.0])

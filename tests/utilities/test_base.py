@@ -83,8 +83,3 @@ def test_categorical_utility_pays_each_row_a_finite_number(categorical: Categori
     value = eqx.filter_jit(UTILITIES["jensen_shannon"]())(discrete_outcome(categorical))
     assert value.shape == (3,)
     assert jnp.isfinite(value).all()
-
-
-@pytest.mark.parametrize("name", sorted(UTILITIES))
-def test_all_but_trajectory_variance_need_a_forecast(name: str):
-    assert UTILITIES[name]().needs_forecast == (name != "trajectory_variance")

@@ -288,3 +288,15 @@ def test_utility_with_lambda_0_sees_only_means(outcome_of: Callable[..., Outcome
     value = JensenRenyi(temperature=0.0)(outcome_of(Gaussian(mean, jnp.asarray(variance))))
     apart = math.exp(-(2.0**2 + 2.0**2) / (4 * UPPER))
     np.testing.assert_allclose(value, [0.0, -math.log((5 + 4 * apart) / 9)], atol=1e-6)
+
+
+def test_arrays_of_any_kind_are_taken():
+    """NumPy, float64 and whole numbers, eagerly, with and without double precision switched on."""
+    mean, variance = np.array([[0.0], [3.0]]), np.array([[1.0], [1.0]])
+    wanted = float(jensen_renyi(jnp.asarray(mean, jnp.float32), jnp.asarray(variance, jnp.float32)))
+    assert wanted == pytest.approx(2 * math.log(2) - math.log(2 + 2 * math.exp(-9 / 4)), rel=1e-5)
+    for double in (False, True):
+        with jax.enable_x64(double):
+            for kind in (np.float64, np.int64):
+                assert float(jensen_renyi(mean.astype(kind), variance.astype(kind))) == pytest.approx(wanted, rel=1e-5)
+            assert float(jensen_renyi(jnp.asarray(mean), jnp.asarray(variance))) == pytest.approx(wanted, rel=1e-5)

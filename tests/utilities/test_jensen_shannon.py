@@ -162,3 +162,9 @@ def test_members_certain_of_different_states_pay_ln_2_with_a_finite_gradient(ens
     logits = jnp.array([[[1e4, 0.0, 0.0, -1e4]], [[0.0, 1e4, -1e4, 0.0]]])
     np.testing.assert_allclose(pay(ensemble, logits), [math.log(2)], atol=1e-6)
     assert jnp.isfinite(jax.grad(lambda x: jnp.sum(pay(ensemble, x)))(logits)).all()
+
+
+def test_arrays_of_any_kind_are_taken():
+    """NumPy, float64 and whole numbers, eagerly."""
+    for kind in (np.float64, np.float32, np.int64):
+        assert float(jensen_shannon(np.array([[1, 0], [0, 1]], kind))) == pytest.approx(math.log(2), rel=1e-6)

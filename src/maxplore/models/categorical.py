@@ -33,8 +33,16 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
         self.actions = actions
         self.config = config
 
+    @property
+    def state_entry(self) -> Entry:
+        return Entry((), self.states)
+
+    @property
+    def action_entry(self) -> Entry:
+        return Entry((), self.actions)
+
     def features(self, state: Int[Array, ""], action: Int[Array, ""]) -> Float[Array, " inputs"]:
-        return jnp.concatenate([jax.nn.one_hot(state, self.states), jax.nn.one_hot(action, self.actions)])
+        return jnp.concatenate([_one_hot(state, self.states), _one_hot(action, self.actions)])
 
     def forward(self, member: Member, features: Float[Array, " inputs"]) -> Float[Array, " states"]:
         return member.dynamics(features)
@@ -42,11 +50,12 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
     def realize(
         self, state: Int[Array, ""], prediction: Float[Array, " states"], *, key: PRNGKeyArray
     ) -> Int[Array, ""]:
-        return jax.random.categorical(key, prediction).astype(jnp.int32)
+        drawn = jax.random.categorical(key, prediction)
+        return jnp.where(jnp.all(jnp.isfinite(prediction)), drawn, -1).astype(jnp.int32)  # -1: no state at all
 
     def end_features(self, transition: Transition) -> Float[Array, " end_inputs"]:
         here = self.features(transition.state, transition.action)
-        return jnp.concatenate([here, jax.nn.one_hot(transition.next_state, self.states)])
+        return jnp.concatenate([here, _one_hot(transition.next_state, self.states)])
 
     def loss(self, prediction: Float[Array, " states"], transition: Transition) -> Float[Array, ""]:
         return -jax.nn.log_softmax(prediction)[transition.next_state]
@@ -66,8 +75,8 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
 
     def predict(self, states: Numbers, actions: Numbers) -> Float[Array, "members *batch states"]:
         """Probabilities of the next state by every member, `[members, *batch, states]`."""
-        rows = Entry((), self.states).batch("states", states)
-        moves = Entry((), self.actions).batch("actions", actions)
+        rows = self.state_entry.batch("states", states)
+        moves = self.action_entry.batch("actions", actions)
         if rows.shape != moves.shape:
             raise InputError(f"actions has shape {moves.shape}, expected {rows.shape}, the shape of states")
         return _predict(self, rows, moves)
@@ -77,6 +86,11 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
 def _predict(ensemble: CategoricalEnsemble, states: Array, actions: Array) -> Array:
     logits = ensemble.forecast(states.reshape(-1), actions.reshape(-1))
     return jax.nn.softmax(logits).reshape(ensemble.size, *states.shape, ensemble.states)
+
+
+def _one_hot(number: Int[Array, ""], count: int) -> Float[Array, " count"]:
+    """One-hot; NaN for a number that does not exist, so that it cannot pass for anything."""
+    return jnp.where((number >= 0) & (number < count), jax.nn.one_hot(number, count), jnp.nan)
 
 
 def _members(states: int, actions: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:

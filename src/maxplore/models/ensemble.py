@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from equinox import AbstractVar
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from maxplore.entry import Numbers
+from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
 from maxplore.models.mlp import MLP, Activation, activation_named
@@ -75,6 +75,16 @@ class Ensemble(eqx.Module, Generic[Prediction]):
     """N models of the environment that learned from the same D; where they disagree, D has not been."""
 
     members: AbstractVar[Member]
+
+    @property
+    @abstractmethod
+    def state_entry(self) -> Entry:
+        """What its states look like."""
+
+    @property
+    @abstractmethod
+    def action_entry(self) -> Entry:
+        """What its actions look like."""
 
     @property
     def size(self) -> int:
@@ -148,40 +158,54 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         return sum(x.nbytes for x in jax.tree.leaves(self.members)) // self.size
 
     def sample(self, states: Array, actions: Array, *, key: PRNGKeyArray) -> tuple[Array, Bool[Array, " batch"]]:
-        """Next states, each from a member drawn uniformly for its row, and whether the episode ends there.
+        """Next states, each from a member drawn uniformly for its row, and whether the episode ends there."""
+        key_deal, key_state, key_end = jax.random.split(key, 3)
+        own, member = self.deal(states, actions, key=key_deal)
+        next_states = self.realize_rows(states, own, key=key_state)
+        return next_states, self.ends(states, actions, next_states, member, key=key_end)
 
-        The rows are dealt out to the members like cards, so each row's member is uniform and no
-        member computes a row that is not its own: N times cheaper than `forecast` and a choice.
+    def deal(self, states: Array, actions: Array, *, key: PRNGKeyArray) -> tuple[Prediction, Int[Array, " batch"]]:
+        """For each row, the prediction of a member drawn uniformly, and which member that was.
+
+        The rows are dealt out to the members like cards, so no member computes a row that is not its own: N times
+        cheaper than `forecast` and a choice. Each row's member is uniform; rows of one batch are not independent.
         """
-        key_deal, key_draw = jax.random.split(key)
         batch = states.shape[0]
         hands = -(-batch // self.size)
-        deal = jax.random.permutation(key_deal, hands * self.size)
-        rows = (deal % batch).reshape(self.size, hands)
-        # Row r is dealt at each place p with deal[p] % batch == r; the place deal[p] == r is the one that counts.
-        place = jnp.argsort(deal)[:batch]
+        deck = jax.random.permutation(key, hands * self.size)
+        rows = (deck % batch).reshape(self.size, hands)
+        # Row r lies wherever deck % batch == r; the place where deck == r is the one that counts.
+        place = jnp.argsort(deck)[:batch]
         features = jax.vmap(self.features)(states, actions)[rows]
-        over_rows = jax.vmap(self.forward, in_axes=(None, 0))
-        predictions = jax.vmap(over_rows)(self.members, features)
-        own = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[place], predictions)
-        return self.draw(states, actions, own, place // hands, key=key_draw)
+        predictions = jax.vmap(jax.vmap(self.forward, in_axes=(None, 0)))(self.members, features)
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[place], predictions), place // hands
 
-    def draw(
-        self, states: Array, actions: Array, own: Prediction, member: Int[Array, " batch"], *, key: PRNGKeyArray
-    ) -> tuple[Array, Bool[Array, " batch"]]:
-        """Next states from each row's own prediction, made by that row's `member`, and whether the episode ends."""
-        key_state, key_end = jax.random.split(key)
-        keys = jax.random.split(key_state, states.shape[0])
-        next_states = jax.vmap(lambda s, p, k: self.realize(s, p, key=k))(states, own, keys)
+    def realize_rows(self, states: Array, own: Prediction, *, key: PRNGKeyArray) -> Array:
+        """A next state for each row, drawn from its own prediction."""
+        keys = jax.random.split(key, states.shape[0])
+        return jax.vmap(lambda state, prediction, key: self.realize(state, prediction, key=key))(states, own, keys)
+
+    def ends(
+        self, states: Array, actions: Array, next_states: Array, member: Int[Array, " batch"], *, key: PRNGKeyArray
+    ) -> Bool[Array, " batch"]:
+        """Whether each row's episode ends with its transition, drawn from what the row's member thinks of it."""
         never = jnp.zeros(states.shape[0], bool)
         if self.members.termination is None:
-            return next_states, never
-        transitions = Transition(states, actions, next_states, never, never)
-        features = jax.vmap(self.end_features)(transitions)
+            return never
+        features = jax.vmap(self.end_features)(Transition(states, actions, next_states, never, never))
         over_rows = jax.vmap(lambda m, x: m.ends(x), in_axes=(None, 0))
         log_odds = jax.vmap(over_rows, in_axes=(0, None))(self.members, features)
         chance = jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
-        return next_states, jax.random.uniform(key_end, chance.shape) < chance
+        return jax.random.uniform(key, chance.shape) < chance
+
+    def check_fits(self, history: History) -> None:
+        """An `InputError` if `history` holds states or actions of another kind."""
+        for name, own, other in (
+            ("states", self.state_entry, history.state_entry),
+            ("actions", self.action_entry, history.action_entry),
+        ):
+            if own != other:
+                raise InputError(f"the history's {name} are {other}, expected {own}, those of the ensemble")
 
 
 def new_members(inputs: int, outputs: int, end_inputs: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:

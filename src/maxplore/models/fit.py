@@ -43,7 +43,8 @@ class FitConfig:
     held_out: float = 0.0
     """Share of D that is never trained on, for an honest report."""
     patience: int | None = None
-    """Stop when no member improved on the held-out share for so many epochs; each keeps its best state."""
+    """Stop when no member improved on the held-out share for so many epochs; each keeps its best state. The held-out
+    figures of the report are then those of the best epoch, a little on the bright side."""
     report_rows: int = 2048
     """Transitions, at most, that the report is measured on."""
 
@@ -51,6 +52,11 @@ class FitConfig:
         for name, least in (("epochs", 1), ("batch_size", 1), ("report_rows", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        for name in ("learning_rate", "clip"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} is {getattr(self, name)}, expected more than 0")
+        if not self.weight_decay >= 0:
+            raise InputError(f"weight_decay is {self.weight_decay}, expected 0 or more")
         if self.steps is not None and self.steps < 1:
             raise InputError(f"steps is {self.steps}, expected at least 1, or None to count epochs")
         if not 0 <= self.held_out < 1:
@@ -104,8 +110,10 @@ def fit(
     """Train every member on D by maximum likelihood, from scratch or from where it stands.
 
     The statistics for normalisation are those of D; a warm-started member has their change folded into
-    its weights, so that it starts from the same predictions. Compiles once for a capacity of D.
+    its weights, so that it starts from the same predictions. `moments`, Adam's memory of an earlier fit, count for a
+    warm start only. Compiles once for a capacity of D.
     """
+    ensemble.check_fits(history)
     if not isinstance(history.size, jax.core.Tracer) and int(history.size) == 0:
         raise InputError("history is empty: append at least one transition before fitting")
     return _fit(ensemble, history, config, key, moments)
@@ -138,7 +146,8 @@ def _fit(
         members, moments = train(ensemble, history, config, now.members, now.moments, order, count, steps)
         best, best_nll, stale = members, now.best_nll, jnp.zeros((), jnp.int32)
         if config.patience is not None:
-            nll = _measure(ensemble, members, history, aside_rows, aside_count, config).nll
+            found = _measure(ensemble, members, history, aside_rows, aside_count, config)
+            nll = found.nll + found.termination_nll
             better = nll < now.best_nll
             best = jax.tree.map(
                 lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), members, now.best
@@ -231,8 +240,9 @@ def _random_rows(
     history: History, chosen: Bool[Array, " capacity"], *, key: PRNGKeyArray
 ) -> tuple[Int[Array, " capacity"], Int[Array, ""]]:
     """The chosen rows in random order, so that the first of them speak for all."""
-    bag, count = member_bags(history, 1, key=key, chosen=chosen)
-    return shuffled(bag, count, key=key)[0], count
+    key_bag, key_order = jax.random.split(key)
+    bag, count = member_bags(history, 1, key=key_bag, chosen=chosen)
+    return shuffled(bag, count, key=key_order)[0], count
 
 
 def _measure(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
@@ -35,6 +35,10 @@ class GaussianConfig(MemberConfig):
     log_variance: tuple[float, float] = (-10.0, 0.5)
     """Bounds of the predicted log-variance in normalised-delta space (the authors' code: -5, -1)."""
 
+    initial_log_variance: float | None = 0.0
+    """Where the predicted log-variance begins (0: all of the data's variance), as far as the bounds allow. None: in the
+    middle of the bounds, as in the authors' code, which is far too sure of itself when the bounds are wide."""
+
     def __post_init__(self) -> None:
         MemberConfig.__post_init__(self)
         low, high = self.log_variance
@@ -44,7 +48,7 @@ class GaussianConfig(MemberConfig):
 
 DEFAULT = GaussianConfig()
 
-PAPER = GaussianConfig(members=32, depth=4, width=512, log_variance=(-5.0, -1.0))
+PAPER = GaussianConfig(members=32, depth=4, width=512, log_variance=(-5.0, -1.0), initial_log_variance=None)
 """The paper's ensemble; the bounds are those of the authors' code."""
 
 
@@ -61,6 +65,8 @@ class GaussianEnsemble(Ensemble[Gaussian]):
     state: Normalizer
     action: Normalizer
     delta: Normalizer
+    fitted: Bool[Array, ""]
+    """Whether the members have learned anything that a change of statistics must preserve."""
     config: GaussianConfig = eqx.field(static=True)
 
     def __init__(
@@ -70,7 +76,16 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         self.state = Normalizer.identity(state_dims)
         self.action = Normalizer.identity(action_dims)
         self.delta = Normalizer.identity(state_dims)
+        self.fitted = jnp.zeros((), bool)
         self.config = config
+
+    @property
+    def state_entry(self) -> Entry:
+        return Entry((self.state.mean.size,))
+
+    @property
+    def action_entry(self) -> Entry:
+        return Entry((self.action.mean.size,))
 
     def features(self, state: Float[Array, " dims"], action: Float[Array, " actions"]) -> Float[Array, " inputs"]:
         return jnp.concatenate([self.state.normalize(state), self.action.normalize(action)])
@@ -78,7 +93,9 @@ class GaussianEnsemble(Ensemble[Gaussian]):
     def forward(self, member: Member, features: Float[Array, " inputs"]) -> Gaussian:
         mean, raw = jnp.split(member.dynamics(features), 2)
         low, high = self.config.log_variance
-        return Gaussian(mean, jnp.exp(low + (high - low) * jax.nn.sigmoid(raw)))
+        variance = jnp.exp(low + (high - low) * jax.nn.sigmoid(raw))
+        # Of a dimension that never moved there is nothing to say, and nothing to disagree about.
+        return Gaussian(jnp.where(self.delta.varies, mean, 0.0), jnp.where(self.delta.varies, variance, 1.0))
 
     def realize(
         self, state: Float[Array, " dims"], prediction: Gaussian, *, key: PRNGKeyArray
@@ -97,39 +114,51 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         return jnp.concatenate([here, self.state.normalize(transition.next_state)])
 
     def loss(self, prediction: Gaussian, transition: Transition) -> Float[Array, ""]:
-        error = self.normalized_delta(transition.state, transition.next_state) - prediction.mean
-        return 0.5 * jnp.mean(error**2 / prediction.variance + jnp.log(2 * jnp.pi * prediction.variance))
+        return jnp.sum(self._nll(prediction, transition)) / jnp.maximum(jnp.sum(self.delta.varies), 1)
 
     def measure(self, prediction: Gaussian, transition: Transition) -> tuple[Float[Array, ""], Float[Array, ""]]:
         error = self.normalized_delta(transition.state, transition.next_state) - prediction.mean
-        nll = error.size * self.loss(prediction, transition) + jnp.sum(jnp.log(self.delta.scale))
-        return nll, jnp.mean(error**2)
+        nll = self._nll(prediction, transition) + jnp.where(self.delta.varies, jnp.log(self.delta.scale), 0.0)
+        error = jnp.where(self.delta.varies, error, 0.0)
+        return jnp.sum(nll), jnp.sum(error**2) / jnp.maximum(jnp.sum(self.delta.varies), 1)
 
     def fresh(self, *, key: PRNGKeyArray) -> "GaussianEnsemble":
         members = _members(self.state.mean.size, self.action.mean.size, self.config, key=key)
-        return eqx.tree_at(lambda ensemble: ensemble.members, self, members)
+        return eqx.tree_at(lambda e: (e.members, e.fitted), self, (members, jnp.zeros((), bool)))
 
     def adapted(self, history: History) -> "GaussianEnsemble":
         rows, filled = history.transitions, history.filled
         state = Normalizer.of(rows.state, filled)
         action = Normalizer.of(rows.action, filled)
         delta = Normalizer.of(rows.next_state - rows.state, filled)
-        members = jax.vmap(lambda member: self._refolded(member, state, action, delta))(self.members)
-        return eqx.tree_at(lambda e: (e.members, e.state, e.action, e.delta), self, (members, state, action, delta))
+        folded = jax.vmap(lambda member: self._refolded(member, state, action, delta))(self.members)
+        # Newly drawn weights mean nothing yet: they stay as drawn.
+        members = jax.tree.map(lambda new, old: jnp.where(self.fitted, new, old), folded, self.members)
+        return eqx.tree_at(
+            lambda e: (e.members, e.state, e.action, e.delta, e.fitted),
+            self,
+            (members, state, action, delta, jnp.ones((), bool)),
+        )
 
     def predict(self, states: Numbers, actions: Numbers) -> Gaussian:
         """Mean and variance of the next state by every member, `[members, *batch, dims]`, in its own units."""
-        rows = Entry((self.state.mean.size,)).batch("states", states)
-        moves = Entry((self.action.mean.size,)).batch("actions", actions)
+        rows = self.state_entry.batch("states", states)
+        moves = self.action_entry.batch("actions", actions)
         if moves.shape[:-1] != rows.shape[:-1]:
             raise InputError(f"actions has shape {moves.shape}, expected {(*rows.shape[:-1], moves.shape[-1])}")
         return _predict(self, rows, moves)
 
+    def _nll(self, prediction: Gaussian, transition: Transition) -> Float[Array, " dims"]:
+        """Negative log-likelihood of each dimension in normalised-delta space; 0 for one that never moved."""
+        error = self.normalized_delta(transition.state, transition.next_state) - prediction.mean
+        nll = 0.5 * (error**2 / prediction.variance + jnp.log(2 * jnp.pi * prediction.variance))
+        return jnp.where(self.delta.varies, nll, 0.0)
+
     def _refolded(self, member: Member, state: Normalizer, action: Normalizer, delta: Normalizer) -> Member:
         """One member that says in the new statistics what it said in the old ones.
 
-        The mean is kept exactly. The log-variance is bounded, so a shift of it cannot be: it is moved
-        by its bias, exactly for a noise that does not depend on the input, nearly so otherwise.
+        The mean is kept exactly. The log-variance is bounded, so a shift of it cannot be folded in: its bias is
+        moved, which keeps the variance roughly (exactly where the bias alone sets it). Training does the rest.
         """
         layers = list(member.dynamics.layers)
         layers[0] = _new_inputs(layers[0], [(self.state, state), (self.action, action)])
@@ -154,18 +183,29 @@ def _predict(ensemble: GaussianEnsemble, states: Array, actions: Array) -> Gauss
 
 def _members(state_dims: int, action_dims: int, config: GaussianConfig, *, key: PRNGKeyArray) -> Member:
     inputs = state_dims + action_dims
-    return new_members(inputs, 2 * state_dims, inputs + state_dims, config, key=key)
+    members = new_members(inputs, 2 * state_dims, inputs + state_dims, config, key=key)
+    if config.initial_log_variance is None:
+        return members
+    low, high = config.log_variance
+    level = min(max((config.initial_log_variance - low) / (high - low), 0.02), 0.98)
+    bias = members.dynamics.layers[-1].bias.at[:, state_dims:].set(math.log(level / (1 - level)))
+    return eqx.tree_at(lambda m: m.dynamics.layers[-1].bias, members, bias)
 
 
 def _new_inputs(layer: Layer, changes: list[tuple[Normalizer, Normalizer]]) -> Layer:
     """The layer that gives for newly normalised inputs what it gave for the old ones: W (x' s' + m' - m) / s."""
-    ratio = jnp.concatenate([new.scale / old.scale for old, new in changes])
-    shift = jnp.concatenate([(new.mean - old.mean) / old.scale for old, new in changes])
+    ratio = jnp.concatenate([new.scale / _meant(old, new) for old, new in changes])
+    shift = jnp.concatenate([(new.mean - old.mean) / _meant(old, new) for old, new in changes])
     return Layer(ratio[:, None] * layer.weight, layer.bias + shift @ layer.weight)
 
 
+def _meant(old: Normalizer, new: Normalizer) -> Float[Array, " dims"]:
+    """The old scale; the new one for a dimension that had not varied, whose scale 1 was only a placeholder."""
+    return jnp.where(old.varies, old.scale, new.scale)
+
+
 def _new_outputs(layer: Layer, old: Normalizer, new: Normalizer, bounds: tuple[float, float]) -> Layer:
-    ratio, shift = old.scale / new.scale, (old.mean - new.mean) / new.scale
+    ratio, shift = _meant(old, new) / new.scale, (old.mean - new.mean) / new.scale
     weight_mean, weight_raw = jnp.split(layer.weight, 2, axis=1)
     bias_mean, bias_raw = jnp.split(layer.bias, 2)
     low, high = bounds

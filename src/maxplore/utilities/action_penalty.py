@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from maxplore.errors import InputError
 from maxplore.utilities.base import Outcome, Utility
 
 
@@ -17,5 +18,10 @@ class ActionPenalty(Utility):
         return self.utility.needs_forecast
 
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
-        action = outcome.action.astype(jnp.float32)
-        return self.utility(outcome) - self.weight * jnp.sum(action**2, axis=tuple(range(1, action.ndim)))
+        worth = self.utility(outcome)
+        if not jnp.issubdtype(outcome.action.dtype, jnp.floating):
+            raise InputError("ActionPenalty needs real actions, got numbered ones: a number has no size to penalise")
+        return worth - self.weight * jnp.sum(outcome.action**2, axis=1)
+
+    def divergence(self, outcome: Outcome) -> Float[Array, " batch"] | None:
+        return self.utility.divergence(outcome)

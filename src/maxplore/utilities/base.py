@@ -29,6 +29,10 @@ class Utility(eqx.Module):
     @abstractmethod
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]: ...
 
+    def divergence(self, outcome: Outcome) -> Float[Array, " batch"] | None:
+        """The divergence in it, which saturates at ln N; None for a utility that has no such ceiling."""
+        return None
+
     @property
     def needs_forecast(self) -> bool:
         """Whether it looks at every member's prediction; if not, imagination is N times cheaper."""

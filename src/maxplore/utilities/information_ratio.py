@@ -14,7 +14,9 @@ def information_ratio(
 
     Epistemic is the variance over members of their means, aleatoric the members' average variance.
     """
-    return 0.5 * jnp.sum(jnp.log1p(variance_of(mean) / jnp.mean(variance, axis=0)), axis=-1)
+    # A dimension that all members hold for certain, and agree on, tells nothing: 0 rather than 0 / 0.
+    ratio = variance_of(mean) / jnp.maximum(jnp.mean(variance, axis=0), 1e-30)
+    return 0.5 * jnp.sum(jnp.log1p(jnp.minimum(ratio, 1e37)), axis=-1)
 
 
 class InformationRatio(Utility):

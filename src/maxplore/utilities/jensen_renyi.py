@@ -14,26 +14,32 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 
 from maxplore.utilities.base import Outcome, Utility, gaussian
+
+LEAST = 1e-30
+"""Variances below this count as this: its reciprocal and its square root are still ordinary numbers."""
 
 UNROLLED = 32
 """Dimensions handled in one stretch of straight-line code; more of them take a loop."""
 
 
 def jensen_renyi(
-    mean: Float[Array, "members *batch dims"], variance: Float[Array, "members *batch dims"]
+    mean: Num[Array, "members *batch dims"] | Num[np.ndarray, "members *batch dims"],
+    variance: Num[Array, "members *batch dims"] | Num[np.ndarray, "members *batch dims"],
 ) -> Float[Array, "*batch"]:
     """How much the members' Gaussians disagree, in nats: 0 if all are equal, ln N if all are far apart.
 
-    It can be negative where means agree and variances differ much: quadratic entropy is not concave.
+    It can be negative where means agree and variances differ much: quadratic entropy is not concave. Computed in
+    float32, whatever comes in; a dimension with variance 0 in all members counts for nothing while their means agree.
 
     >>> far, near = jnp.array([[0.0], [100.0]]), jnp.array([[0.0], [0.0]])
     >>> jensen_renyi(far, jnp.ones((2, 1))).round(4), jensen_renyi(near, jnp.ones((2, 1))).round(4)
     (Array(0.6931, dtype=float32), Array(0., dtype=float32))
     """
     members, dims, batch = mean.shape[0], mean.shape[-1], mean.shape[1:-1]
+    mean, variance = jnp.asarray(mean, jnp.float32), jnp.maximum(jnp.asarray(variance, jnp.float32), LEAST)
     rows = (x.reshape(members, math.prod(batch), dims) for x in (mean, variance))
     return jax.vmap(_divergence, in_axes=1)(*rows).reshape(batch)
 
@@ -53,6 +59,9 @@ class JensenRenyi(Utility):
     """lambda of section 2.4; the paper has 0.1 throughout."""
 
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
+        return self.divergence(outcome)
+
+    def divergence(self, outcome: Outcome) -> Float[Array, " batch"]:
         upper = math.exp(gaussian(outcome).config.log_variance[1])
         mean, variance = outcome.forecast
         return jensen_renyi(mean, rescale_variance(variance, upper, self.temperature))
@@ -96,7 +105,7 @@ def _overlap(mean_i: Array, variance_i: Array, mean_j: Array, variance_j: Array)
         return (distance, mantissa, exponent), None
 
     shape = jnp.broadcast_shapes(mean_i.shape[1:], mean_j.shape[1:])
-    carry = (jnp.zeros(shape), jnp.ones(shape), jnp.zeros(shape, jnp.int32))
+    carry = (jnp.zeros(shape, jnp.float32), jnp.ones(shape, jnp.float32), jnp.zeros(shape, jnp.int32))
     dims = mean_i.shape[0]
     looped = dims - dims % UNROLLED if dims > UNROLLED else 0
     if looped:
@@ -115,7 +124,8 @@ def _overlap_jvp(values: tuple[Array, ...], tangents: tuple[Array, ...]) -> tupl
     pull = (mean_i - mean_j) / width
     # dg/dv_i = (v_i - v_j) / (4 v_i (v_i + v_j)), and the same with i and j exchanged
     mismatch = 0.25 * (variance_i - variance_j) / width
-    slope = -pull * (d_mean_i - d_mean_j) + 0.5 * pull**2 * (d_variance_i + d_variance_j)
+    squeeze = jnp.minimum(0.5 * pull**2, 1e37)  # finite, so that members with no overlap have slope 0 and not NaN
+    slope = -pull * (d_mean_i - d_mean_j) + squeeze * (d_variance_i + d_variance_j)
     slope = slope - mismatch / variance_i * d_variance_i + mismatch / variance_j * d_variance_j
     return _overlap(*values), jnp.sum(slope, axis=0)
 
