@@ -30,6 +30,9 @@ from maxplore.utilities import JensenRenyi
 
 STATE, ACTION, BATCH, ACTORS = 19, 6, 256, 128
 SIZES = {"paper": PAPER, "small": maxplore.GaussianConfig(members=5, depth=2, width=200)}
+KINDS = ("gradient", "imagined")
+RESULT = Path("results/benchmarks/core.json")
+"""Where the published result stands; a run that writes there also writes the README's table."""
 STEPS = {"paper": (16, 10), "small": (20, 50)}
 """Gradient steps and imagined steps in one timed call."""
 
@@ -132,7 +135,7 @@ def measure(limit: float) -> dict[str, Any]:
     }
     for size, config in SIZES.items():
         entry: dict[str, Any] = {"ensemble": f"{config.members} members of {config.depth} x {config.width}"}
-        for kind in ("gradient", "imagined"):
+        for kind in KINDS:
             taken, operations = np.array(times[size, kind]), work[size, kind][2]
             entry[f"{kind}_step_ms"] = {"median": float(np.median(taken)) * 1e3, "spread": spread(taken * 1e3)}
             entry[f"{kind}_step_share_of_machine"] = operations / float(np.median(taken)) / machine
@@ -142,6 +145,32 @@ def measure(limit: float) -> dict[str, Any]:
     return result
 
 
+def table(result: dict[str, Any]) -> str:
+    """The result as the README's table."""
+    rows = ["| ensemble | gradient step | imagined step | divergence |", "|---|---|---|---|"]
+    for size in SIZES:
+        entry = result[size]
+        cells = [
+            f"{entry[f'{kind}_step_ms']['median']:.3g} ms, {entry[f'{kind}_step_share_of_machine']:.0%}"
+            for kind in KINDS
+        ]
+        share = f"{entry['divergence_share_of_imagined_step']:.1%} of the imagined step"
+        rows.append(f"| {entry['ensemble']} | {cells[0]} | {cells[1]} | {share} |")
+    rate = max(each["median"] for each in result["matrix_multiply_gflops"].values())
+    rows.append(
+        f"\nShares are of {rate:.0f} GFLOP/s, the median of {result['turns']} turns on {result['cores']} shared cores."
+    )
+    return "\n".join(rows)
+
+
+def update_readme(result: dict[str, Any]) -> None:
+    """Put the table between the README's markers."""
+    path = Path("README.md")
+    before, rest = path.read_text().split("<!-- bench -->\n")
+    after = rest.split("<!-- /bench -->")[1]
+    path.write_text(f"{before}<!-- bench -->\n{table(result)}\n<!-- /bench -->{after}")
+
+
 def spread(values: np.ndarray) -> list[float]:
     return [float(np.quantile(values, q)) for q in (0.1, 0.9)]
 
@@ -149,12 +178,14 @@ def spread(values: np.ndarray) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=120.0, help="how long to measure, after compiling")
-    parser.add_argument("--out", type=Path, default=Path("results/benchmarks/core.json"))
+    parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
     result = measure(arguments.seconds)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
+    if arguments.out == RESULT:
+        update_readme(result)
     print(f"written to {arguments.out}")
 
 

@@ -137,7 +137,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         episodes=20,
         claims=(
             Claim(
-                "MAX explores everything in spite of the trap: most episodes",
+                "MAX explores everything despite the trap: most episodes",
                 "slowed",
                 _at_most("MAX, trap", 20.0, 1.0),
             ),
