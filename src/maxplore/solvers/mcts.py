@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore.solvers.value_iteration import Table
 
@@ -41,18 +41,21 @@ class Tree(NamedTuple):
     """Sum of squared deviations from the mean."""
 
 
-Run = tuple[Array, Array, Array]
-"""State, return so far, and whether the episode goes on."""
-
-
 class Walk(NamedTuple):
+    """One way down the tree."""
+
     node: Int[Array, ""]
     state: Int[Array, ""]
     length: Int[Array, ""]
-    path: Int[Array, " longest"]
+    edges: Int[Array, " longest"]
+    """The edges taken, each as parent node times the number of actions, plus the action."""
     paid: Float[Array, " longest"]
-    inside: Array
+    inside: Bool[Array, ""]
     key: PRNGKeyArray
+
+
+Run = tuple[Array, Array, Array]
+"""State, return so far, and whether the episode goes on."""
 
 
 def mcts(
@@ -65,90 +68,104 @@ def mcts(
     key: PRNGKeyArray,
 ) -> Float[Array, " actions"]:
     """The average return of the plans that begin with each action."""
-    actions = table.pays.shape[1]
-    edges = jnp.cumsum(table.transition, axis=-1)
     depth = jnp.minimum(remaining, horizon if search.depth is None else search.depth)
-    longest = search.rounds + 1
-    decay = search.discount ** jnp.arange(horizon)
+    table = Table(jnp.cumsum(table.transition, axis=-1), table.pays, table.goes_on)  # cumulative: easy to draw from
 
-    def follow(state: Array, action: Array, key: PRNGKeyArray) -> Array:
-        drawn = jnp.sum(jax.random.uniform(key) * edges[state, action, -1] > edges[state, action])
-        return jnp.minimum(drawn, table.pays.shape[0] - 1).astype(jnp.int32)
-
-    def select(tree: Tree, node: Array, key: PRNGKeyArray) -> Array:
-        """Thompson sampling: an action by a draw from the posterior of its mean return; new ones first."""
-        child = tree.children[node]
-        visits = jnp.maximum(tree.visits[child], 1.0)
-        deviation = jnp.sqrt((search.prior**2 + tree.spread[child]) / (visits + 1.0) / visits)
-        draw = tree.mean[child] + deviation * jax.random.normal(key, (actions,))
-        return jnp.argmax(jnp.where(child < 0, 1e9 + draw, draw)).astype(jnp.int32)
-
-    def random_return(state: Array, steps: Array, key: PRNGKeyArray) -> Array:
-        def step(
-            carry: tuple[Array, Array, Array], now: tuple[Array, PRNGKeyArray]
-        ) -> tuple[tuple[Array, Array, Array], None]:
-            state, total, alive = carry
-            time, key = now
-            key_action, key_state = jax.random.split(key)
-            action = jax.random.randint(key_action, (), 0, actions)
-            total = total + jnp.where(time < steps, alive * decay[time] * table.pays[state, action], 0.0)
-            state = follow(state, action, key_state)
-            return (state, total, alive * table.goes_on[state]), None
-
-        start = (state, jnp.zeros(()), table.goes_on[state])
-        return jax.lax.scan(step, start, (jnp.arange(horizon), jax.random.split(key, horizon)))[0][1]
-
-    def round_(number: Array, carry: tuple[Tree, PRNGKeyArray]) -> tuple[Tree, PRNGKeyArray]:
+    def one_round(number: Array, carry: tuple[Tree, PRNGKeyArray]) -> tuple[Tree, PRNGKeyArray]:
         tree, key = carry
         key, key_walk, key_random = jax.random.split(key, 3)
+        walk = _descend(table, search, tree, state, depth, number + 1, key=key_walk)
+        beyond = jax.vmap(lambda key: _random_return(table, search, walk.state, depth - walk.length, horizon, key=key))
+        value = jnp.mean(beyond(jax.random.split(key_random, search.trajectories)))
+        return _backup(search, tree, walk, value, number + 1), key
 
-        def descend(walk: Walk) -> Walk:
-            key, key_select, key_state = jax.random.split(walk.key, 3)
-            action = select(tree, walk.node, key_select)
-            child = tree.children[walk.node, action]
-            new = child < 0
-            node = jnp.where(new, number + 1, child)
-            following = follow(walk.state, action, key_state)
-            return Walk(
-                node,
-                following,
-                walk.length + 1,
-                walk.path.at[walk.length].set(walk.node * actions + action),
-                walk.paid.at[walk.length].set(table.pays[walk.state, action]),
-                ~new & (table.goes_on[following] > 0),
-                key,
-            )
-
-        def going(walk: Walk) -> Array:
-            return walk.inside & (walk.length < depth)
-
-        none = jnp.zeros(longest)
-        start = Walk(jnp.int32(0), state, jnp.int32(0), jnp.full(longest, -1), none, jnp.bool_(True), key_walk)
-        walk = jax.lax.while_loop(going, descend, start)
-        keys = jax.random.split(key_random, search.trajectories)
-        beyond = jnp.mean(jax.vmap(lambda key: random_return(walk.state, depth - walk.length, key))(keys))
-
-        # From the new node back to the root: each node learns the return from its own step on.
-        def backup(carry: tuple[Tree, Array], step: Array) -> tuple[tuple[Tree, Array], None]:
-            tree, value = carry
-            here = step < walk.length
-            parent, action = walk.path[step] // actions, walk.path[step] % actions
-            child = jnp.where(tree.children[parent, action] < 0, number + 1, tree.children[parent, action])
-            value = jnp.where(here, walk.paid[step] + search.discount * value, value)
-            visits = tree.visits[child] + 1.0
-            gap = value - tree.mean[child]
-            grown = Tree(
-                tree.children.at[parent, action].set(child),
-                tree.visits.at[child].set(visits),
-                tree.mean.at[child].add(gap / visits),
-                tree.spread.at[child].add(gap * (gap - gap / visits)),
-            )
-            return (jax.tree.map(lambda new, old: jnp.where(here, new, old), grown, tree), value), None
-
-        (tree, _), _ = jax.lax.scan(backup, (tree, beyond), jnp.arange(longest), reverse=True)
-        return tree, key
-
-    none = jnp.zeros(longest)
-    empty = Tree(jnp.full((longest, actions), -1), none, none, none)
-    tree, _ = jax.lax.fori_loop(0, search.rounds, round_, (empty, key))
+    nodes, actions = search.rounds + 1, table.pays.shape[1]
+    none = jnp.zeros(nodes)
+    empty = Tree(jnp.full((nodes, actions), -1), none, none, none)
+    tree, _ = jax.lax.fori_loop(0, search.rounds, one_round, (empty, key))
     return jnp.where(tree.children[0] < 0, -jnp.inf, tree.mean[tree.children[0]])
+
+
+def _follow(cumulative: Table, state: Array, action: Array, *, key: PRNGKeyArray) -> Int[Array, ""]:
+    """A next state, drawn from the table."""
+    edges = cumulative.transition[state, action]
+    drawn = jnp.sum(jax.random.uniform(key) * edges[-1] > edges)
+    return jnp.minimum(drawn, edges.size - 1).astype(jnp.int32)
+
+
+def _select(search: Search, tree: Tree, node: Array, *, key: PRNGKeyArray) -> Int[Array, ""]:
+    """Thompson sampling: the action with the best draw from the posterior of its mean return; new ones first."""
+    child = tree.children[node]
+    visits = jnp.maximum(tree.visits[child], 1.0)
+    deviation = jnp.sqrt((search.prior**2 + tree.spread[child]) / (visits + 1.0) / visits)
+    draw = tree.mean[child] + deviation * jax.random.normal(key, child.shape)
+    return jnp.argmax(jnp.where(child < 0, 1e9 + draw, draw)).astype(jnp.int32)
+
+
+def _descend(
+    table: Table, search: Search, tree: Tree, state: Array, depth: Array, new_node: Array, *, key: PRNGKeyArray
+) -> Walk:
+    """From the root down to the first action that was never taken, or to the end of the plan."""
+    actions = table.pays.shape[1]
+
+    def step(walk: Walk) -> Walk:
+        key, key_select, key_state = jax.random.split(walk.key, 3)
+        action = _select(search, tree, walk.node, key=key_select)
+        child = tree.children[walk.node, action]
+        following = _follow(table, walk.state, action, key=key_state)
+        return Walk(
+            jnp.where(child < 0, new_node, child),
+            following,
+            walk.length + 1,
+            walk.edges.at[walk.length].set(walk.node * actions + action),
+            walk.paid.at[walk.length].set(table.pays[walk.state, action]),
+            (child >= 0) & (table.goes_on[following] > 0),
+            key,
+        )
+
+    nodes = tree.visits.shape[0]
+    zero, edges, paid = jnp.zeros((), jnp.int32), jnp.full(nodes, -1, jnp.int32), jnp.zeros(nodes)
+    start = Walk(zero, state, zero, edges, paid, jnp.ones((), bool), key)
+    return jax.lax.while_loop(lambda walk: walk.inside & (walk.length < depth), step, start)
+
+
+def _random_return(
+    table: Table, search: Search, state: Array, steps: Array, horizon: int, *, key: PRNGKeyArray
+) -> Float[Array, ""]:
+    """What random actions collect in so many steps."""
+
+    def step(carry: Run, now: tuple[Array, PRNGKeyArray]) -> tuple[Run, None]:
+        state, total, alive = carry
+        time, key = now
+        key_action, key_state = jax.random.split(key)
+        action = jax.random.randint(key_action, (), 0, table.pays.shape[1])
+        pays = alive * search.discount**time * table.pays[state, action]
+        state = _follow(table, state, action, key=key_state)
+        return (state, total + jnp.where(time < steps, pays, 0.0), alive * table.goes_on[state]), None
+
+    start = (state, jnp.zeros(()), table.goes_on[state])
+    return jax.lax.scan(step, start, (jnp.arange(horizon), jax.random.split(key, horizon)))[0][1]
+
+
+def _backup(search: Search, tree: Tree, walk: Walk, value: Array, new_node: Array) -> Tree:
+    """From the new node back to the root: each node learns the return from its own step on."""
+    actions = tree.children.shape[1]
+
+    def learn(carry: tuple[Tree, Array], step: Array) -> tuple[tuple[Tree, Array], None]:
+        tree, value = carry
+        taken = step < walk.length
+        parent, action = walk.edges[step] // actions, walk.edges[step] % actions
+        child = tree.children[parent, action]
+        child = jnp.where(child < 0, new_node, child)
+        value = jnp.where(taken, walk.paid[step] + search.discount * value, value)
+        visits = tree.visits[child] + 1.0
+        gap = value - tree.mean[child]
+        grown = Tree(
+            tree.children.at[parent, action].set(child),
+            tree.visits.at[child].set(visits),
+            tree.mean.at[child].add(gap / visits),
+            tree.spread.at[child].add(gap * (gap - gap / visits)),
+        )
+        return (jax.tree.map(lambda new, old: jnp.where(taken, new, old), grown, tree), value), None
+
+    return jax.lax.scan(learn, (tree, value), jnp.arange(walk.paid.size), reverse=True)[0][0]
