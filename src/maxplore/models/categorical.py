@@ -73,6 +73,18 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
     def adapted(self, history: History) -> "CategoricalEnsemble":
         return self  # one-hot inputs need no statistics
 
+    def table(self) -> Float[Array, "members states actions next_states"]:
+        """Logits of every pair. A product with one-hot inputs is a row of the weights, so the first layer is free."""
+
+        def one(member: Member) -> Float[Array, "states actions next_states"]:
+            first, *_ = member.dynamics.layers
+            by_state, by_action = first.weight[: self.states], first.weight[self.states :]
+            entering = by_state[:, None, :] + by_action[None, :, :] + first.bias[None, None, :]
+            logits = jax.vmap(member.dynamics.after_first)(entering.reshape(-1, entering.shape[-1]))
+            return logits.reshape(self.states, self.actions, self.states)
+
+        return jax.vmap(one)(self.members)
+
     def predict(self, states: Numbers, actions: Numbers) -> Float[Array, "members *batch states"]:
         """Probabilities of the next state by every member, `[members, *batch, states]`."""
         rows = self.state_entry.batch("states", states)

@@ -102,7 +102,7 @@ class _Progress(NamedTuple):
 def fit(
     ensemble: AnyEnsemble,
     history: History,
-    config: FitConfig = FitConfig(),  # noqa: B008  (frozen)
+    config: FitConfig = FitConfig(),
     *,
     key: PRNGKeyArray,
     moments: Moments | None = None,

@@ -76,9 +76,13 @@ class MLP(eqx.Module):
         self.activation = activation_named(activation)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        for layer in self.layers[:-1]:
-            x = self.activation(layer(x))
-        return self.layers[-1](x)
+        return self.after_first(self.layers[0](x))
+
+    def after_first(self, x: Float[Array, " width"]) -> Float[Array, " outputs"]:
+        """The rest, for callers that know the first layer's sums by other means."""
+        for layer in self.layers[1:]:
+            x = layer(self.activation(x))
+        return x
 
 
 def activation_named(name: str | Activation) -> Activation:

@@ -29,6 +29,12 @@ class Search:
     prior: float = 1.0
     """Thompson sampling: standard deviation of one return, before any is seen. It counts as one observation."""
 
+    def values(
+        self, table: Table, state: Int[Array, ""], remaining: Int[Array, ""], horizon: int, *, key: PRNGKeyArray
+    ) -> Float[Array, " actions"]:
+        """The average return of the plans that begin with each action."""
+        return mcts(table, state, remaining, horizon, self, key=key)
+
 
 class Tree(NamedTuple):
     """Returns of plans that begin with a node's actions. Node 0 is the root."""
@@ -51,11 +57,10 @@ class Walk(NamedTuple):
     """The edges taken, each as parent node times the number of actions, plus the action."""
     paid: Float[Array, " longest"]
     inside: Bool[Array, ""]
-    key: PRNGKeyArray
 
 
 Run = tuple[Array, Array, Array]
-"""State, return so far, and whether the episode goes on."""
+"""State, return so far, and what a utility of 1 would be worth now: 0 once the episode is over."""
 
 
 def mcts(
@@ -63,7 +68,7 @@ def mcts(
     state: Int[Array, ""],
     remaining: Int[Array, ""],
     horizon: int,
-    search: Search = Search(),  # noqa: B008  (frozen)
+    search: Search = Search(),
     *,
     key: PRNGKeyArray,
 ) -> Float[Array, " actions"]:
@@ -75,8 +80,9 @@ def mcts(
         tree, key = carry
         key, key_walk, key_random = jax.random.split(key, 3)
         walk = _descend(table, search, tree, state, depth, number + 1, key=key_walk)
-        beyond = jax.vmap(lambda key: _random_return(table, search, walk.state, depth - walk.length, horizon, key=key))
-        value = jnp.mean(beyond(jax.random.split(key_random, search.trajectories)))
+        draws = jax.random.uniform(key_random, (search.trajectories, horizon, 2))
+        beyond = jax.vmap(lambda draws: _random_return(table, search, walk.state, depth - walk.length, draws))
+        value = jnp.mean(beyond(draws))
         return _backup(search, tree, walk, value, number + 1), key
 
     nodes, actions = search.rounds + 1, table.pays.shape[1]
@@ -86,33 +92,37 @@ def mcts(
     return jnp.where(tree.children[0] < 0, -jnp.inf, tree.mean[tree.children[0]])
 
 
-def _follow(cumulative: Table, state: Array, action: Array, *, key: PRNGKeyArray) -> Int[Array, ""]:
-    """A next state, drawn from the table."""
+def _follow(cumulative: Table, state: Array, action: Array, draw: Array) -> Int[Array, ""]:
+    """A next state, taken from the table with a uniform draw."""
     edges = cumulative.transition[state, action]
-    drawn = jnp.sum(jax.random.uniform(key) * edges[-1] > edges)
+    drawn = jnp.sum(draw * edges[-1] > edges)
     return jnp.minimum(drawn, edges.size - 1).astype(jnp.int32)
 
 
-def _select(search: Search, tree: Tree, node: Array, *, key: PRNGKeyArray) -> Int[Array, ""]:
+def _select(search: Search, tree: Tree, node: Array, normal: Float[Array, " actions"]) -> Int[Array, ""]:
     """Thompson sampling: the action with the best draw from the posterior of its mean return; new ones first."""
     child = tree.children[node]
     visits = jnp.maximum(tree.visits[child], 1.0)
     deviation = jnp.sqrt((search.prior**2 + tree.spread[child]) / (visits + 1.0) / visits)
-    draw = tree.mean[child] + deviation * jax.random.normal(key, child.shape)
-    return jnp.argmax(jnp.where(child < 0, 1e9 + draw, draw)).astype(jnp.int32)
+    draw = tree.mean[child] + deviation * normal
+    new = child < 0
+    draw = jnp.where(jnp.any(new), jnp.where(new, normal, -jnp.inf), draw)
+    return jnp.argmax(draw).astype(jnp.int32)
 
 
 def _descend(
     table: Table, search: Search, tree: Tree, state: Array, depth: Array, new_node: Array, *, key: PRNGKeyArray
 ) -> Walk:
     """From the root down to the first action that was never taken, or to the end of the plan."""
-    actions = table.pays.shape[1]
+    actions, longest = table.pays.shape[1], tree.visits.shape[0]
+    key_select, key_state = jax.random.split(key)
+    normal = jax.random.normal(key_select, (longest, actions))
+    uniform = jax.random.uniform(key_state, (longest,))
 
     def step(walk: Walk) -> Walk:
-        key, key_select, key_state = jax.random.split(walk.key, 3)
-        action = _select(search, tree, walk.node, key=key_select)
+        action = _select(search, tree, walk.node, normal[walk.length])
         child = tree.children[walk.node, action]
-        following = _follow(table, walk.state, action, key=key_state)
+        following = _follow(table, walk.state, action, uniform[walk.length])
         return Walk(
             jnp.where(child < 0, new_node, child),
             following,
@@ -120,31 +130,28 @@ def _descend(
             walk.edges.at[walk.length].set(walk.node * actions + action),
             walk.paid.at[walk.length].set(table.pays[walk.state, action]),
             (child >= 0) & (table.goes_on[following] > 0),
-            key,
         )
 
-    nodes = tree.visits.shape[0]
-    zero, edges, paid = jnp.zeros((), jnp.int32), jnp.full(nodes, -1, jnp.int32), jnp.zeros(nodes)
-    start = Walk(zero, state, zero, edges, paid, jnp.ones((), bool), key)
+    zero, edges, paid = jnp.zeros((), jnp.int32), jnp.full(longest, -1, jnp.int32), jnp.zeros(longest)
+    start = Walk(zero, state, zero, edges, paid, jnp.ones((), bool))
     return jax.lax.while_loop(lambda walk: walk.inside & (walk.length < depth), step, start)
 
 
 def _random_return(
-    table: Table, search: Search, state: Array, steps: Array, horizon: int, *, key: PRNGKeyArray
+    table: Table, search: Search, state: Array, steps: Array, draws: Float[Array, "horizon 2"]
 ) -> Float[Array, ""]:
     """What random actions collect in so many steps."""
+    actions = table.pays.shape[1]
 
-    def step(carry: Run, now: tuple[Array, PRNGKeyArray]) -> tuple[Run, None]:
-        state, total, alive = carry
-        time, key = now
-        key_action, key_state = jax.random.split(key)
-        action = jax.random.randint(key_action, (), 0, table.pays.shape[1])
-        pays = alive * search.discount**time * table.pays[state, action]
-        state = _follow(table, state, action, key=key_state)
-        return (state, total + jnp.where(time < steps, pays, 0.0), alive * table.goes_on[state]), None
+    def step(time: Array, run: Run) -> Run:
+        state, total, worth = run
+        action = (draws[time, 0] * actions).astype(jnp.int32)
+        total = total + worth * table.pays[state, action]
+        state = _follow(table, state, action, draws[time, 1])
+        return state, total, worth * search.discount * table.goes_on[state]
 
     start = (state, jnp.zeros(()), table.goes_on[state])
-    return jax.lax.scan(step, start, (jnp.arange(horizon), jax.random.split(key, horizon)))[0][1]
+    return jax.lax.fori_loop(0, steps, step, start)[1]
 
 
 def _backup(search: Search, tree: Tree, walk: Walk, value: Array, new_node: Array) -> Tree:

@@ -1,0 +1,139 @@
+"""How MAX's ensemble learns after a transition, in a finite environment: counts are all there is to know about D."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from maxplore.explorers.base import Finite
+from maxplore.explorers.memory import Memory
+from maxplore.models.adam import Moments, adam
+from maxplore.models.categorical import CategoricalEnsemble
+from maxplore.models.ensemble import Member
+
+
+class Learned(NamedTuple):
+    """An ensemble's members, and the optimiser's memory of them."""
+
+    members: Member
+    moments: Moments
+
+
+@runtime_checkable
+class Training(Protocol):
+    """One way to train after a transition."""
+
+    def learn(
+        self,
+        world: Finite,
+        memory: Memory,
+        ensemble: CategoricalEnsemble,
+        moments: Moments,
+        first: Array,
+        *,
+        key: PRNGKeyArray,
+    ) -> Learned:
+        """The members after training; `first` says that this is the first time, when the warm-up is over."""
+        ...
+
+
+@dataclass(frozen=True)
+class UntilFitted:
+    """Train on all visited pairs alike, until the worst of them is fitted by every member."""
+
+    learning_rate: float = 3e-3
+    """Adam's."""
+    weight_decay: float = 0.0
+    """L2; it shrinks the weights of states never visited, and with them the disagreement: none by default."""
+    tolerance: float = 0.02
+    """Enough, once the worst visited pair is this near to its observed frequencies (nats)."""
+    iterations: int = 60
+    """Gradient steps after a transition, at the most."""
+
+    def learn(
+        self,
+        world: Finite,
+        memory: Memory,
+        ensemble: CategoricalEnsemble,
+        moments: Moments,
+        first: Array,
+        *,
+        key: PRNGKeyArray,
+    ) -> Learned:
+        visited, observed = memory.visited, memory.frequencies
+        entropy = -jnp.sum(observed * jnp.log(jnp.where(observed > 0, observed, 1.0)), axis=-1)
+
+        def loss(members: Member) -> tuple[Float[Array, ""], Float[Array, ""]]:
+            cross = _cross_entropy(ensemble, members, observed)
+            divergence = jnp.where(visited[None], cross - entropy[None], 0.0)  # KL(observed || predicted)
+            return jnp.sum(divergence) / jnp.sum(visited), jnp.max(divergence)
+
+        def step(now: tuple[Learned, Array, Array]) -> tuple[Learned, Array, Array]:
+            learned, _, iterations = now
+            gradient, worst = jax.grad(loss, has_aux=True)(learned.members)
+            return _updated(self, learned, gradient), worst, iterations + 1
+
+        def unfitted(now: tuple[Learned, Array, Array]) -> Array:
+            _, worst, iterations = now
+            return (worst > self.tolerance) & (iterations < self.iterations)
+
+        start = (Learned(ensemble.members, moments), jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32))
+        return jax.lax.while_loop(unfitted, step, start)[0]
+
+
+@dataclass(frozen=True)
+class Minibatches:
+    """The paper's training (appendix C.2): so many minibatches of D, whatever the fit."""
+
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-6
+    batch_size: int = 256
+    first: int = 150
+    """Gradient steps when the warm-up ends."""
+    per_episode: int = 64
+    """Gradient steps an episode, spread evenly over its transitions."""
+
+    def learn(
+        self,
+        world: Finite,
+        memory: Memory,
+        ensemble: CategoricalEnsemble,
+        moments: Moments,
+        first: Array,
+        *,
+        key: PRNGKeyArray,
+    ) -> Learned:
+        # The step counter has moved on already; at the end of an episode it is 0.
+        done = jnp.where(memory.step == 0, world.horizon, memory.step)
+        share = (done * self.per_episode) // world.horizon - ((done - 1) * self.per_episode) // world.horizon
+        cumulative = jnp.cumsum(memory.counts.reshape(-1))
+
+        def loss(members: Member, batch: Float[Array, "states actions states"]) -> Float[Array, ""]:
+            return jnp.sum(_cross_entropy(ensemble, members, batch))  # a member's gradient is its own
+
+        def step(number: Int[Array, ""], learned: Learned) -> Learned:
+            # Transitions drawn from D with replacement, as the share of the batch that each of them is.
+            draws = jax.random.uniform(jax.random.fold_in(key, number), (self.batch_size,)) * cumulative[-1]
+            rows = jnp.searchsorted(cumulative, draws, side="right")
+            batch = jnp.zeros_like(cumulative).at[rows].add(1.0 / self.batch_size)
+            gradient = jax.grad(loss)(learned.members, batch.reshape(memory.counts.shape))
+            return _updated(self, learned, gradient)
+
+        iterations = jnp.where(first, self.first, share)
+        return jax.lax.fori_loop(0, iterations, step, Learned(ensemble.members, moments))
+
+
+def _cross_entropy(
+    ensemble: CategoricalEnsemble, members: Member, observed: Float[Array, "states actions states"]
+) -> Float[Array, "members states actions"]:
+    """Of every member's prediction, for every pair, with what was observed."""
+    logits = eqx.tree_at(lambda e: e.members, ensemble, members).table()
+    return -jnp.sum(observed[None] * jax.nn.log_softmax(logits), axis=-1)
+
+
+def _updated(training: UntilFitted | Minibatches, learned: Learned, gradient: Member) -> Learned:
+    rate, decay = training.learning_rate, training.weight_decay
+    return Learned(*adam(learned.members, gradient, learned.moments, learning_rate=rate, weight_decay=decay))
