@@ -3,7 +3,11 @@
 import gymnasium as gym
 
 from maxplore.envs.chain import Chain, ChainEnv
+from maxplore.envs.mountain_car import MountainCar, MountainCarEnv
 
 gym.register(id="maxplore/Chain-v0", entry_point="maxplore.envs.chain:ChainEnv")
+gym.register(
+    id="maxplore/MountainCar-v0", entry_point="maxplore.envs.mountain_car:MountainCarEnv", max_episode_steps=500
+)
 
-__all__ = ["Chain", "ChainEnv"]
+__all__ = ["Chain", "ChainEnv", "MountainCar", "MountainCarEnv"]
