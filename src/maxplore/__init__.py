@@ -2,6 +2,7 @@
 
 from maxplore import envs, utilities
 from maxplore.errors import InputError
+from maxplore.explorer import Explorer
 from maxplore.history import History, Transition
 from maxplore.mdp import ExplorationMDP
 from maxplore.models import CategoricalEnsemble, FitConfig, GaussianConfig, GaussianEnsemble, MemberConfig, fit
@@ -12,6 +13,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CategoricalEnsemble",
     "ExplorationMDP",
+    "Explorer",
     "FitConfig",
     "GaussianConfig",
     "GaussianEnsemble",

@@ -1,6 +1,8 @@
 """What people type: `maxplore reproduce FIGURE`, `maxplore list`."""
 
 import argparse
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figure.add_argument("figure", help="a name from `maxplore list`")
     figure.add_argument("--seeds", type=int, help="how many (default: the figure's own number)")
     figure.add_argument("--episodes", type=int, help="how many (default: the figure's own number)")
+    figure.add_argument("--configs", type=int, help="of a grid: settings of each method, 0 for all of them")
     figure.add_argument("--out", type=Path, help="where to (default: results/FIGURE)")
     given = parser.parse_args(arguments)
 
@@ -37,12 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _reproduce(given: argparse.Namespace) -> int:
+    import jax
+
     from maxplore.errors import InputError
     from maxplore.experiments import reproduce
 
+    with contextlib.suppress(RuntimeError):  # JAX has started already: then it is its owner's choice
+        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)  # seeds are dealt out to devices
     out = given.out or Path("results") / given.figure
+    wanted = {"seeds": given.seeds, "episodes": given.episodes, "configs": given.configs}
     try:
-        summary = reproduce(given.figure, out, seeds=given.seeds, episodes=given.episodes, say=_say)
+        summary = reproduce(given.figure, out, **wanted, say=_say)
     except (InputError, OSError) as error:
         sys.stderr.write(f"maxplore: {error}\n")
         return 2

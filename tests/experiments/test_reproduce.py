@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from maxplore.cli import main
-from maxplore.experiments.spec import EXPERIMENTS, episodes_needed
+from maxplore.experiments import EXPERIMENTS
+from maxplore.experiments.spec import episodes_needed
 
 
 def test_a_figure_is_written_with_its_numbers_and_its_claims(tmp_path, capsys):
     assert main(["reproduce", "chain-trap", "--seeds", "1", "--episodes", "5", "--out", str(tmp_path / "new")]) == 0
     summary = json.loads((tmp_path / "new" / "summary.json").read_text())
-    assert set(summary) == {"figure", "command", "version", "config", "seeds", "claims", "curves"}
+    assert {"figure", "command", "version", "config", "seeds", "claims", "curves"} < set(summary)
     assert summary["command"] == "maxplore reproduce chain-trap --seeds 1 --episodes 5"
-    assert set(summary["curves"]) == set(EXPERIMENTS["chain-trap"].lines)
+    assert {"MAX", "MAX, trap", "oracle"} < set(summary["curves"]) == set(summary["episodes_needed"])
     for curve in summary["curves"].values():
         assert len(curve["x"]) == len(curve["median"]) == len(curve["p25"]) == len(curve["p75"]) == 5
     for suffix in ("png", "svg"):

@@ -11,6 +11,7 @@ from maxplore.explorers import (
     BootstrappedDqnExplorer,
     EbDqnExplorer,
     Finite,
+    FiniteAgent,
     FiniteMaxConfig,
     MaxExplorer,
     OracleExplorer,
@@ -76,19 +77,13 @@ def test_the_plain_loop_through_gymnasium_does_exactly_what_the_compiled_run_doe
     compiled = np.asarray(jax.jit(lambda key: run(explorer, chain, episodes, key=key))(jax.random.key(9)))
 
     env = gym.make("maxplore/Chain-v0", length=LENGTH, seed=seed)
-    world = Finite(LENGTH, 2, chain.horizon)
-    act = jax.jit(lambda mind, state, key: explorer.act(world, mind, state, key=key))
-    observe = jax.jit(lambda mind, t, reward, key: explorer.observe(world, mind, t, reward, key=key))
-    key_init, key_run = jax.random.split(jax.random.key(9))
-    mind, tried, told = explorer.init(world, key=key_init), set(), []
-    for key_episode in jax.random.split(key_run, episodes):
+    agent, tried, told = FiniteAgent(explorer, Finite(LENGTH, 2, chain.horizon), key=jax.random.key(9)), set(), []
+    for _ in range(episodes):
         state, _ = env.reset()
-        for key in jax.random.split(key_episode, chain.horizon):
-            key_act, _, key_observe = jax.random.split(key, 3)
-            action = int(act(mind, jnp.int32(state), key_act))
+        for _ in range(chain.horizon):
+            action = agent.ask(state)
             following, reward, terminated, truncated, _ = env.step(action)
-            row = transition(state, action, following, terminated, truncated)
-            mind = observe(mind, row, jnp.float32(reward), key_observe)
+            agent.tell(transition(state, action, following, terminated, truncated), float(reward))
             tried.add((int(state), action))
             state = following
         told.append(len(tried) / (2 * LENGTH))

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from maxplore.history import Transition
@@ -19,7 +20,13 @@ class Finite(eqx.Module):
     states: int = eqx.field(static=True)
     actions: int = eqx.field(static=True)
     horizon: int = eqx.field(static=True)
-    """Steps of an episode."""
+    """Steps of an episode; where nobody knows them, how far to plan."""
+    known_end: bool = eqx.field(static=True, default=True)
+    """Whether every episode ends after `horizon` steps at the latest."""
+
+    def remaining(self, step: Int[Array, ""]) -> Int[Array, ""]:
+        """Steps to plan for, `step` of this episode being done."""
+        return jnp.maximum(self.horizon - step, 1) if self.known_end else jnp.full_like(step, self.horizon)
 
 
 class FiniteExplorer(eqx.Module):

@@ -21,21 +21,20 @@ def run(
     world = Finite(chain.length, 2, chain.horizon)
     key_init, key_run = jax.random.split(key)
 
-    def step(carry: tuple[Any, Array, Array], now: tuple[Array, PRNGKeyArray]) -> tuple[tuple[Any, Array, Array], None]:
+    def step(carry: tuple[Any, Array, Array], number: Array) -> tuple[tuple[Any, Array, Array], None]:
         mind, state, tried = carry
-        time, key = now
-        key_act, key_env, key_observe = jax.random.split(key, 3)
+        key_act, key_observe, key_env = step_keys(key_run, number)
         action = explorer.act(world, mind, state, key=key_act)
         following, reward = chain.step(state, action, key=key_env)
-        last = time == world.horizon - 1
+        last = number % world.horizon == world.horizon - 1
         transition = Transition(state, action, following, jnp.zeros((), bool), last)
         mind = explorer.observe(world, mind, transition, reward, key=key_observe)
         return (mind, following, tried.at[state, action].set(True)), None
 
-    def episode(carry: tuple[Any, Array], key: PRNGKeyArray) -> tuple[tuple[Any, Array], Float[Array, ""]]:
+    def episode(carry: tuple[Any, Array], number: Array) -> tuple[tuple[Any, Array], Float[Array, ""]]:
         def go(carry: tuple[Any, Array]) -> tuple[Any, Array]:
             mind, tried = carry
-            steps = (jnp.arange(world.horizon), jax.random.split(key, world.horizon))
+            steps = number * world.horizon + jnp.arange(world.horizon)
             (mind, _, tried), _ = jax.lax.scan(step, (mind, chain.reset(), tried), steps)
             return mind, tried
 
@@ -45,7 +44,13 @@ def run(
 
     tried: Bool[Array, "states actions"] = jnp.zeros((world.states, world.actions), bool)
     start = (explorer.init(world, key=key_init), tried)
-    return jax.lax.scan(episode, start, jax.random.split(key_run, episodes))[1]
+    return jax.lax.scan(episode, start, jnp.arange(episodes))[1]
+
+
+def step_keys(key: PRNGKeyArray, number: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
+    """The keys of a run's step: to act, to observe, and for the environment. Every loop that uses them agrees."""
+    key_act, key_observe, key_env = jax.random.split(jax.random.fold_in(key, number), 3)
+    return key_act, key_observe, key_env
 
 
 def episodes_to_explore(shares: Float[Array, "*seeds episodes"]) -> Int[Array, "*seeds"]:

@@ -19,7 +19,7 @@ from maxplore.solvers.mcts import Search
 from maxplore.solvers.value_iteration import Planner, Table, ValueIteration
 from maxplore.utilities import jensen_shannon
 
-SMALL = MemberConfig(members=5, depth=2, width=64, activation="tanh")
+SMALL = MemberConfig(members=5, depth=2, width=64, activation="tanh", first_gain=6.0)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class MaxExplorer(FiniteExplorer):
         self, world: Finite, mind: MaxMind, state: Int[Array, ""], *, key: PRNGKeyArray
     ) -> Float[Array, " actions"]:
         """What each action promises until the end of the episode."""
-        remaining = world.horizon - mind.memory.step
+        remaining = world.remaining(mind.memory.step)
         return self.config.planner.values(tabulate(mind), state, remaining, world.horizon, key=key)
 
 

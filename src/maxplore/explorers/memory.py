@@ -34,6 +34,10 @@ class Memory(eqx.Module):
             self.total + 1,
         )
 
+    def began(self) -> "Memory":
+        """The same, at the beginning of an episode."""
+        return eqx.tree_at(lambda memory: memory.step, self, jnp.zeros_like(self.step))
+
     @property
     def visited(self) -> Bool[Array, "states actions"]:
         return jnp.sum(self.counts, axis=-1) > 0

@@ -24,7 +24,7 @@ class OracleExplorer(FiniteExplorer):
     def act(self, world: Finite, mind: Memory, state: Int[Array, ""], *, key: PRNGKeyArray) -> Int[Array, ""]:
         # Where a pair leads that was never tried nobody knows: a plan ends there.
         table = Table(mind.frequencies, 1.0 - mind.visited, 1.0 - mind.terminal)
-        values = value_iteration(table, world.horizon - mind.step, world.horizon, discount=self.discount)[state]
+        values = value_iteration(table, world.remaining(mind.step), world.horizon, discount=self.discount)[state]
         return choose(world, values, mind.total < self.warm_up * world.horizon, key=key)
 
     def observe(

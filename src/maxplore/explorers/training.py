@@ -14,6 +14,9 @@ from maxplore.models.adam import Moments, adam
 from maxplore.models.categorical import CategoricalEnsemble
 from maxplore.models.ensemble import Member
 
+FEW = 256
+"""Below so many pairs it is not worth while to leave out those never visited."""
+
 
 class Learned(NamedTuple):
     """An ensemble's members, and the optimiser's memory of them."""
@@ -63,13 +66,26 @@ class UntilFitted:
         *,
         key: PRNGKeyArray,
     ) -> Learned:
-        visited, observed = memory.visited, memory.frequencies
+        pairs = world.states * world.actions
+        sizes = [*(size for size in (FEW * 4**k for k in range(8)) if size < pairs), pairs]
+        enough = jnp.sum(jnp.array(sizes) < jnp.sum(memory.visited))
+        branches = [lambda size=size: self._learn_pairs(size, memory, ensemble, moments) for size in sizes]
+        return jax.lax.switch(enough, branches)
+
+    def _learn_pairs(self, size: int, memory: Memory, ensemble: CategoricalEnsemble, moments: Moments) -> Learned:
+        """Train on the visited pairs, of which there are at most `size`."""
+        visited = memory.visited.reshape(-1)
+        (rows,) = jnp.nonzero(visited, size=size, fill_value=0)
+        weight = (jnp.arange(size) < jnp.sum(visited)) * 1.0
+        states, actions = jnp.divmod(rows, memory.visited.shape[1])
+        observed = memory.frequencies[states, actions]
         entropy = -jnp.sum(observed * jnp.log(jnp.where(observed > 0, observed, 1.0)), axis=-1)
 
         def loss(members: Member) -> tuple[Float[Array, ""], Float[Array, ""]]:
-            cross = _cross_entropy(ensemble, members, observed)
-            divergence = jnp.where(visited[None], cross - entropy[None], 0.0)  # KL(observed || predicted)
-            return jnp.sum(divergence) / jnp.sum(visited), jnp.max(divergence)
+            logits = ensemble.logits(members, states, actions)
+            cross = -jnp.sum(observed[None] * jax.nn.log_softmax(logits), axis=-1)
+            divergence = weight[None] * (cross - entropy[None])  # KL(observed || predicted)
+            return jnp.sum(divergence) / jnp.sum(weight), jnp.max(divergence)
 
         def step(now: tuple[Learned, Array, Array]) -> tuple[Learned, Array, Array]:
             learned, _, iterations = now
@@ -112,7 +128,8 @@ class Minibatches:
         cumulative = jnp.cumsum(memory.counts.reshape(-1))
 
         def loss(members: Member, batch: Float[Array, "states actions states"]) -> Float[Array, ""]:
-            return jnp.sum(_cross_entropy(ensemble, members, batch))  # a member's gradient is its own
+            logits = eqx.tree_at(lambda e: e.members, ensemble, members).table()
+            return -jnp.sum(batch[None] * jax.nn.log_softmax(logits))  # a member's gradient is its own
 
         def step(number: Int[Array, ""], learned: Learned) -> Learned:
             # Transitions drawn from D with replacement, as the share of the batch that each of them is.
@@ -124,14 +141,6 @@ class Minibatches:
 
         iterations = jnp.where(first, self.first, share)
         return jax.lax.fori_loop(0, iterations, step, Learned(ensemble.members, moments))
-
-
-def _cross_entropy(
-    ensemble: CategoricalEnsemble, members: Member, observed: Float[Array, "states actions states"]
-) -> Float[Array, "members states actions"]:
-    """Of every member's prediction, for every pair, with what was observed."""
-    logits = eqx.tree_at(lambda e: e.members, ensemble, members).table()
-    return -jnp.sum(observed[None] * jax.nn.log_softmax(logits), axis=-1)
 
 
 def _updated(training: UntilFitted | Minibatches, learned: Learned, gradient: Member) -> Learned:

@@ -73,17 +73,24 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
     def adapted(self, history: History) -> "CategoricalEnsemble":
         return self  # one-hot inputs need no statistics
 
-    def table(self) -> Float[Array, "members states actions next_states"]:
-        """Logits of every pair. A product with one-hot inputs is a row of the weights, so the first layer is free."""
+    def logits(
+        self, members: Member, states: Int[Array, " pairs"], actions: Int[Array, " pairs"]
+    ) -> Float[Array, "members pairs next_states"]:
+        """What these members say of pairs that exist. A product with one-hot inputs is a choice of rows: it is free."""
 
-        def one(member: Member) -> Float[Array, "states actions next_states"]:
-            first, *_ = member.dynamics.layers
+        def one(member: Member) -> Float[Array, "pairs next_states"]:
+            first = member.dynamics.layers[0]
             by_state, by_action = first.weight[: self.states], first.weight[self.states :]
-            entering = by_state[:, None, :] + by_action[None, :, :] + first.bias[None, None, :]
-            logits = jax.vmap(member.dynamics.after_first)(entering.reshape(-1, entering.shape[-1]))
-            return logits.reshape(self.states, self.actions, self.states)
+            entering = by_state[states] + by_action[actions] + first.bias[None, :]
+            return jax.vmap(member.dynamics.after_first)(entering)
 
-        return jax.vmap(one)(self.members)
+        return jax.vmap(one)(members)
+
+    def table(self) -> Float[Array, "members states actions next_states"]:
+        """Logits of every pair."""
+        states, actions = jnp.divmod(jnp.arange(self.states * self.actions), self.actions)
+        logits = self.logits(self.members, states, actions)
+        return logits.reshape(self.size, self.states, self.actions, self.states)
 
     def predict(self, states: Numbers, actions: Numbers) -> Float[Array, "members *batch states"]:
         """Probabilities of the next state by every member, `[members, *batch, states]`."""

@@ -1,0 +1,163 @@
+"""The paper's hyper-parameter grids on the Chain, ranked as it ranked them: by the area under the exploration curve."""
+
+import contextlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxplore.experiments.exploration import Line, explored_shares
+from maxplore.experiments.spec import Measured, Say, quartiles
+from maxplore.explorers import (
+    PAPER_MAX,
+    BootstrappedDqnConfig,
+    BootstrappedDqnExplorer,
+    EbDqnConfig,
+    EbDqnExplorer,
+    FiniteExplorer,
+    MaxExplorer,
+    Minibatches,
+)
+
+Setting = dict[str, float]
+
+GRIDS: Mapping[str, Mapping[str, tuple[float, ...]]] = {
+    "MAX": {
+        "depth": (2, 3, 4),
+        "width": (64, 128, 256),
+        "learning_rate": (1e-3, 1e-4),
+        "batch_size": (16, 64, 256),
+        "per_episode": (16, 32, 64, 128),
+        "weight_decay": (0.0, 1e-5, 1e-6, 1e-7),
+    },
+    "EB-DQN": {
+        "bonus": (5e-3, 1e-2, 1e-1),
+        "replay": (256, 10**5),
+        "depth": (1, 2, 3),
+        "width": (32, 64, 128),
+        "learning_rate": (1e-2, 1e-3, 1e-4),
+        "batch_size": (16, 32, 64),
+        "discount": (0.95, 0.975, 0.99),
+        "target_every": (16, 64, 256),
+    },
+    "Bootstrapped DQN": {
+        "depth": (1, 2, 3),
+        "width": (32, 64, 128),
+        "learning_rate": (1e-2, 1e-3, 1e-4),
+        "batch_size": (16, 32, 64),
+        "iterations": (16, 32, 64),
+        "discount": (0.95, 0.975, 0.99),
+        "target_every": (16, 64, 256),
+    },
+}
+"""The tables of appendix C: 864, 4374 and 2187 settings."""
+
+CHOSEN: Mapping[str, Setting] = {
+    "MAX": dict(zip(GRIDS["MAX"], (4, 128, 1e-3, 256, 64, 1e-6), strict=True)),
+    "EB-DQN": dict(zip(GRIDS["EB-DQN"], (1e-1, 256, 3, 64, 1e-2, 32, 0.975, 256), strict=True)),
+    "Bootstrapped DQN": dict(zip(GRIDS["Bootstrapped DQN"], (1, 32, 1e-4, 32, 64, 0.95, 16), strict=True)),
+}
+"""What the paper chose, in bold in its tables."""
+
+
+def explorer_of(method: str, setting: Setting) -> FiniteExplorer:
+    """The explorer that a row of a grid stands for."""
+    if method == "MAX":
+        network = {name: setting[name] for name in ("depth", "width")}
+        training = {name: value for name, value in setting.items() if name not in network}
+        model = replace(PAPER_MAX.model, **network)  # pyright: ignore[reportArgumentType]
+        return MaxExplorer(replace(PAPER_MAX, model=model, training=Minibatches(**training)))  # pyright: ignore
+    if method == "EB-DQN":
+        return EbDqnExplorer(EbDqnConfig(**setting))  # pyright: ignore[reportArgumentType]
+    return BootstrappedDqnExplorer(BootstrappedDqnConfig(**setting))  # pyright: ignore[reportArgumentType]
+
+
+def settings_of(method: str, count: int | None) -> list[Setting]:
+    """The paper's choice first, then the rest of the grid in a fixed random order; `count` of them, or all."""
+    grid = GRIDS[method]
+    every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    others = [setting for setting in every if setting != CHOSEN[method]]
+    order = np.random.default_rng(0).permutation(len(others))
+    return [CHOSEN[method], *(others[i] for i in order)][:count]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grids of all three methods. Every setting done is a line of `grid.jsonl`, and is never run again."""
+
+    title: str = "Hyper-parameter grids on the Chain (appendix C)"
+    seeds: int = 5
+    episodes: int = 60
+    configs: int | None = 6
+    """Settings of each method; None is all of them."""
+
+    def run(self, seeds: int, episodes: int, folder: Path, say: Say) -> Measured:
+        record = folder / "grid.jsonl"
+        done = {_name(row): row for row in _read(record)}
+        cut = record.exists() and not record.read_text().endswith("\n")
+        rows: list[dict[str, Any]] = []
+        for method in GRIDS:
+            for setting in settings_of(method, self.configs):
+                row: dict[str, Any] = {"method": method, "setting": setting, "seeds": seeds, "episodes": episodes}
+                if _name(row) not in done:
+                    at_once = 1 if method == "MAX" else seeds
+                    shares = explored_shares(Line(explorer_of(method, setting), at_once=at_once), seeds, episodes)
+                    row["shares"] = shares.round(4).tolist()
+                    with record.open("a") as file:
+                        file.write("\n" * cut + json.dumps(row) + "\n")
+                    cut = False
+                    say(f"{method} {setting}: area {_area(row):.3f}")
+                rows.append(done.get(_name(row), row))
+        ranked = {
+            method: sorted((row for row in rows if row["method"] == method), key=_area, reverse=True)
+            for method in GRIDS
+        }
+        curves: dict[str, dict[str, list[float]]] = {}
+        for method, order in ranked.items():
+            chosen = next(row for row in order if row["setting"] == CHOSEN[method])
+            curves[f"{method}, best of those tried"] = quartiles(np.array(order[0]["shares"]))
+            curves[f"{method}, the paper's choice"] = quartiles(np.array(chosen["shares"]))
+        ranking = {
+            method: [
+                {"setting": row["setting"], "area": round(_area(row), 4), "chosen": row["setting"] == CHOSEN[method]}
+                for row in order
+            ]
+            for method, order in ranked.items()
+        }
+        return Measured({method: repr(dict(grid)) for method, grid in GRIDS.items()}, [], curves, {"ranking": ranking})
+
+    def draw(self, summary: dict[str, Any]) -> Any:
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, len(GRIDS), figsize=(13, 4), sharey=True, layout="constrained")
+        for panel, (method, order) in zip(axes, summary["ranking"].items(), strict=True):
+            areas = np.array([row["area"] for row in order])
+            chosen = np.array([row["chosen"] for row in order])
+            rank = np.arange(1, len(areas) + 1)
+            panel.plot(rank, areas, ".-", color="grey")
+            panel.plot(rank[chosen], areas[chosen], "o", color="C3", label="the paper's choice")
+            panel.set(title=f"{method}: {len(areas)} settings", xlabel="rank", ylim=(0, 1))
+        axes[0].set_ylabel("area under the exploration curve")
+        axes[0].legend(frameon=False)
+        figure.suptitle(self.title)
+        return figure
+
+
+def _name(row: dict[str, Any]) -> str:
+    return json.dumps([row[key] for key in ("method", "setting", "seeds", "episodes")])
+
+
+def _area(row: dict[str, Any]) -> float:
+    """The median over seeds of the area under the exploration curve."""
+    return float(np.median(np.array(row["shares"]).mean(axis=1)))
+
+
+def _read(record: Path) -> Iterator[dict[str, Any]]:
+    """The settings done; a line cut short by a crash is done again."""
+    for line in record.read_text().splitlines() if record.exists() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            yield json.loads(line)

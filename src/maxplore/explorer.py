@@ -1,0 +1,195 @@
+"""The user's object: it is asked for actions, told what came of them, and keeps what was learned."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maxplore import spaces
+from maxplore.errors import InputError
+from maxplore.explorers import Finite, FiniteAgent
+from maxplore.explorers.max import MaxMind, tabulate
+from maxplore.history import History, Transition
+from maxplore.methods import finite_explorer
+from maxplore.models.ensemble import Ensemble
+
+FAR = 100
+"""How many steps to plan for where nobody knows how long an episode is."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `explore` did."""
+
+    steps: int
+    episodes: int
+    """Episodes begun."""
+    coverage: float
+    """Share of all state-action pairs tried."""
+    promise: float | None
+    """Utility in nats that the best plan promised when the last episode began; None for explorers without a plan."""
+
+
+class Agent(Protocol):
+    """What chooses the actions, in maxplore's own arrays."""
+
+    def begin(self) -> None: ...
+
+    def ask(self, state: Any) -> Any: ...
+
+    def tell(self, transition: Transition, reward: float = 0.0) -> None: ...
+
+
+class Explorer:
+    """Explores an environment with no reward at all.
+
+    `method` and `preset` name a row of `maxplore.methods`; `horizon` is the length of an episode where it is known, and
+    any setting of the method may be given by name.
+
+    >>> env = gym.make("FrozenLake-v1", is_slippery=False)
+    >>> explorer = Explorer(env.observation_space, env.action_space, members=3)
+    >>> explorer.tell(0, 1, 4)
+    >>> explorer.ask(4) in env.action_space
+    True
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        *,
+        method: str = "max",
+        preset: str = "fast",
+        seed: int = 0,
+        horizon: int | None = None,
+        **settings: Any,
+    ) -> None:
+        if horizon is not None and horizon < 1:
+            raise InputError(f"horizon is {horizon}, expected at least 1, or None if it is not known")
+        self._observations = spaces.observations(observation_space)
+        self._actions = spaces.actions(action_space)
+        self._spaces = (observation_space, action_space)
+        self._agent = self._finite(method, preset, seed, horizon, settings)
+        self._seed = seed
+        self._next: np.ndarray | None = None
+        self._episode_over = True
+        self.history = History.empty(self._observations.entry, self._actions.entry)
+        """D: every transition told so far, in maxplore's own arrays."""
+
+    def _finite(
+        self, method: str, preset: str, seed: int, horizon: int | None, settings: dict[str, Any]
+    ) -> FiniteAgent:
+        states, actions = self._observations.entry.count, self._actions.entry.count
+        if states is None or actions is None:
+            raise InputError(
+                f"observation_space is {self._spaces[0]} and action_space {self._spaces[1]}, expected Discrete ones: "
+                "the others are not supported yet"
+            )
+        explorer = finite_explorer(method, preset, settings)
+        world = Finite(states, actions, horizon or FAR, horizon is not None)
+        return FiniteAgent(explorer, world, key=jax.random.key(seed))
+
+    @property
+    def steps(self) -> int:
+        """Transitions told so far."""
+        return self._agent.steps
+
+    def ask(self, observation: Any) -> Any:
+        """An action to take after this observation, as the environment wants it."""
+        state = self._observations.inward("observation", observation)
+        if not self._episode_over and self._next is not None and not np.array_equal(state, self._next):
+            self._agent.begin()  # somebody has reset the environment, and told nobody
+        return self._actions.outward(self._agent.ask(state))
+
+    def tell(
+        self,
+        observation: Any,
+        action: Any,
+        next_observation: Any,
+        *,
+        terminated: bool = False,
+        truncated: bool = False,
+        reward: float = 0.0,
+    ) -> None:
+        """Learn from a transition, wherever it comes from. Pure explorers take no notice of the reward."""
+        state = self._observations.inward("observation", observation)
+        move = self._actions.inward("action", action)
+        following = self._observations.inward("next_observation", next_observation)
+        self.history = self.history.append(state, move, following, bool(terminated), bool(truncated))
+        row = (jnp.asarray(x) for x in (state, move, following, bool(terminated), bool(truncated)))
+        self._agent.tell(Transition(*row), float(reward))
+        self._next, self._episode_over = following, bool(terminated or truncated)
+
+    def explore(self, env: gym.Env[Any, Any], steps: int, *, until_utility: float = 0.0) -> Summary:
+        """Explore an environment for so many steps.
+
+        It ends before if what the best plan promises, at the beginning of an episode, is below `until_utility` times
+        the most that any plan promised. An episode that is cut off at the end is begun anew by the next call.
+        """
+        if steps < 0:
+            raise InputError(f"steps is {steps}, expected at least 0")
+        if not 0 <= until_utility < 1:
+            raise InputError(f"until_utility is {until_utility}, expected a share: at least 0 and below 1")
+        for name, own, other in zip(
+            ("observation_space", "action_space"), self._spaces, (env.observation_space, env.action_space), strict=True
+        ):
+            if own != other:
+                raise InputError(f"the environment's {name} is {other}, expected {own}, the explorer's")
+        episodes, done, first, promise = 0, 0, None, None
+        while done < steps:
+            observation, _ = env.reset(seed=self._seed if self.steps == 0 else None)
+            self._agent.begin()
+            self._next = None
+            episodes += 1
+            promise = self._promise(observation)
+            if promise is not None:
+                first = promise if first is None else max(first, promise)
+                if promise < until_utility * first:
+                    break
+            over = False
+            while done < steps and not over:
+                action = self.ask(observation)
+                following, reward, terminated, truncated, _ = env.step(action)
+                self.tell(
+                    observation,
+                    action,
+                    following,
+                    terminated=bool(terminated),
+                    truncated=bool(truncated),
+                    reward=float(reward),
+                )
+                observation, over, done = following, bool(terminated or truncated), done + 1
+        return Summary(done, episodes, self.coverage, promise)
+
+    @property
+    def coverage(self) -> float:
+        """Share of all state-action pairs tried."""
+        tried = jax.tree.map(lambda x: np.asarray(x)[: int(self.history.size)], self.history.transitions)
+        pairs = {(int(s), int(a)) for s, a in zip(tried.state, tried.action, strict=True)}
+        return len(pairs) / (self._agent.world.states * self._agent.world.actions)
+
+    @property
+    def model(self) -> Ensemble[Any]:
+        """The ensemble, which knows what it does not know. It counts states and actions from 0."""
+        return self._mind().ensemble
+
+    def utility(self, observations: Any, actions: Any) -> np.ndarray:
+        """How novel it would be to take these actions there, in nats: one number for each row."""
+        states = self._observations.batch("observations", observations)
+        moves = self._actions.batch("actions", actions)
+        if states.shape != moves.shape:
+            raise InputError(f"actions has shape {moves.shape}, expected {states.shape}, the shape of observations")
+        return np.asarray(tabulate(self._mind()).pays)[states, moves]
+
+    def _promise(self, observation: Any) -> float | None:
+        if not isinstance(self._agent.mind, MaxMind):
+            return None
+        return self._agent.promise(self._observations.inward("observation", observation))
+
+    def _mind(self) -> MaxMind:
+        if not isinstance(self._agent.mind, MaxMind):
+            raise InputError("this method has no model: use method='max'")
+        return self._agent.mind
