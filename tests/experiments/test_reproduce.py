@@ -1,13 +1,29 @@
 """A figure from one command: numbers, claims, pictures; and one clear line for what cannot be."""
 
 import json
+from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
 from maxplore.cli import main
-from maxplore.experiments import EXPERIMENTS
+from maxplore.envs import Chain
+from maxplore.experiments import EXPERIMENTS, grid
+from maxplore.experiments.behaviour import Behaviour
+from maxplore.experiments.grid import CHOSEN, GRIDS, Grid, explorer_of, settings_of
 from maxplore.experiments.spec import episodes_needed
+from maxplore.explorers import (
+    PAPER_MAX,
+    BootstrappedDqnExplorer,
+    EbDqnExplorer,
+    FiniteMaxConfig,
+    MaxExplorer,
+    run,
+)
+from maxplore.models import MemberConfig
+
+SMALL_MODEL = MemberConfig(members=2, depth=1, width=16, activation="tanh", first_gain=6.0)
 
 
 def test_a_figure_is_written_with_its_numbers_and_its_claims(tmp_path, capsys):
@@ -29,6 +45,8 @@ def test_a_figure_is_written_with_its_numbers_and_its_claims(tmp_path, capsys):
     [
         (["reproduce", "chian"], "figure is 'chian', expected one of chain, chain-lengths"),
         (["reproduce", "chain", "--seeds", "0"], "--seeds is 0, expected at least 1"),
+        (["reproduce", "chain", "--configs", "2"], "--configs is for grids, and chain is none"),
+        (["reproduce", "chain-grid", "--configs", "-1"], "--configs is -1, expected at least 1, or 0 for all"),
     ],
 )
 def test_bad_input_gets_one_line_and_a_non_zero_exit(arguments, message, capsys, tmp_path, monkeypatch):
@@ -52,3 +70,55 @@ def test_episodes_are_counted_from_one_and_never_is_infinite():
     shares = np.array([[0.5, 1.0, 1.0], [1.0, 1.0, 1.0], [0.1, 0.2, 0.3]])
     assert episodes_needed(shares).tolist() == [2.0, 1.0, np.inf]
     assert episodes_needed(shares, 0.2).tolist() == [1.0, 1.0, 2.0]
+
+
+def test_the_grids_are_the_papers_with_its_choice_first():
+    assert {method: len(settings_of(method, None)) for method in GRIDS} == {
+        "MAX": 864,
+        "EB-DQN": 4374,
+        "Bootstrapped DQN": 2187,
+    }
+    for method in GRIDS:
+        few = settings_of(method, 3)
+        assert few[0] == CHOSEN[method]
+        assert few == settings_of(method, None)[:3]
+        assert all(value in GRIDS[method][name] for setting in few for name, value in setting.items())
+    assert explorer_of("MAX", CHOSEN["MAX"]) == MaxExplorer(PAPER_MAX)
+    assert explorer_of("EB-DQN", CHOSEN["EB-DQN"]) == EbDqnExplorer()
+    assert explorer_of("Bootstrapped DQN", CHOSEN["Bootstrapped DQN"]) == BootstrappedDqnExplorer()
+
+
+def test_a_grid_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    ran = []
+
+    def shares(line, seeds, episodes):
+        ran.append(line)
+        return np.linspace(0, len(ran) / 10, seeds * episodes).reshape(seeds, episodes)
+
+    monkeypatch.setattr(grid, "explored_shares", shares)
+    figure = replace(Grid(), configs=2)
+    first = figure.run(2, 3, tmp_path, lambda _: None)
+    assert len(ran) == 6
+    record = tmp_path / "grid.jsonl"
+    record.write_text(record.read_text()[:-40])  # a crash in the middle of the last line
+    again = figure.run(2, 3, tmp_path, lambda _: None)
+    assert len(ran) == 7, "only the setting that was cut short"
+    assert figure.run(2, 3, tmp_path, lambda _: None) == again
+    assert len(ran) == 7
+    for method in ("MAX", "EB-DQN"):
+        assert first.extra["ranking"][method] == again.extra["ranking"][method]
+        areas = [row["area"] for row in again.extra["ranking"][method]]
+        assert areas == sorted(areas, reverse=True)
+
+
+def test_behaviour_records_the_run_that_the_chain_figure_runs():
+    explorer, length, episodes = MaxExplorer(FiniteMaxConfig(SMALL_MODEL, warm_up=1)), 8, 4
+    key = jax.random.key(3)
+    watched = jax.jit(lambda key: Behaviour(explorer=explorer, length=length).watch(key, episodes))(key)
+    key_chain, key_run = jax.random.split(key)
+    chain = Chain.random(length, key=key_chain)
+    shares = jax.jit(lambda key: run(explorer, chain, episodes, key=key))(key_run)
+    found = np.cumsum(np.asarray(watched.novel).sum(1)) / (2 * length)
+    np.testing.assert_allclose(found, shares, rtol=1e-6)
+    assert not watched.tried[0].any()
+    assert (np.asarray(watched.accuracy) <= 1).all()

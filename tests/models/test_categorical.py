@@ -59,3 +59,29 @@ def test_predict_names_the_argument_of_the_wrong_shape():
 def test_predict_refuses_a_state_that_does_not_exist():
     with pytest.raises(InputError, match=r"states\[1\] is 3, expected a whole number from 0 to 2"):
         CategoricalEnsemble(3, 2, SMALL, key=jax.random.key(0)).predict([0, 3], [0, 1])
+
+
+def test_the_table_is_what_predict_says_of_every_pair():
+    model = CategoricalEnsemble(5, 3, MemberConfig(members=2, depth=2, width=8), key=jax.random.key(0))
+    states, actions = np.divmod(np.arange(15), 3)
+    said = np.asarray(model.predict(states, actions)).reshape(2, 5, 3, 5)
+    np.testing.assert_allclose(jax.nn.softmax(model.table()), said, rtol=1e-5)
+
+
+def test_a_larger_first_layer_makes_untrained_members_differ_more_between_the_actions_of_a_state():
+    def interaction(gain):
+        """How far members are from adding up what state and action say on their own."""
+        config = MemberConfig(members=8, depth=2, width=64, activation="tanh", first_gain=gain)
+        logits = CategoricalEnsemble(20, 2, config, key=jax.random.key(0)).table()
+        both = (
+            logits - logits.mean(1, keepdims=True) - logits.mean(2, keepdims=True) + logits.mean((1, 2), keepdims=True)
+        )
+        return float(jnp.std(both) / jnp.std(logits))
+
+    assert interaction(6.0) > 3 * interaction(1.0)
+
+
+@pytest.mark.parametrize("gain", [0.0, -1.0, float("inf"), float("nan")])
+def test_an_impossible_gain_is_refused(gain):
+    with pytest.raises(InputError, match="first_gain"):
+        MemberConfig(first_gain=gain)

@@ -86,7 +86,7 @@ def _chain() -> Exploration:
             "MAX, no warm-up": Line(MaxExplorer(FiniteMaxConfig(warm_up=0))),
             "MAX, one utility a plan": Line(MaxExplorer(FiniteMaxConfig(planner=ValueIteration(once=True)))),
             "EB-DQN": Line(EbDqnExplorer(), at_once=25),
-            "Bootstrapped DQN": Line(BootstrappedDqnExplorer(), at_once=25),
+            "Bootstrapped DQN": Line(BootstrappedDqnExplorer()),
             "random": Line(RandomExplorer(), at_once=50),
             "oracle": Line(OracleExplorer(), at_once=50),
         },
@@ -144,22 +144,21 @@ def _trap() -> Exploration:
 def _search() -> Exploration:
     """What the paper leaves open in its search and its training, one reading a line."""
 
-    def reading(iterations: int = 64, **settings: float | None) -> Line:
-        training = Minibatches(per_episode=iterations)
-        return Line(MaxExplorer(replace(PAPER_MAX, training=training, planner=Search(**settings))))  # pyright: ignore
+    def reading(iterations: int = 64, search: Search = Search()) -> Line:
+        return Line(MaxExplorer(replace(PAPER_MAX, training=Minibatches(per_episode=iterations), planner=search)))
 
     exact = replace(PAPER_MAX, planner=ValueIteration())
     lines = {
         "64 iterations an episode": reading(),
-        "64, plans of 25 steps": reading(depth=25),
-        "64, plans of 10 steps": reading(depth=10),
-        "64, prior 0.1": reading(prior=0.1),
-        "64, discount 0.95": reading(discount=0.95),
+        "64, plans of 25 steps": reading(search=Search(depth=25)),
+        "64, plans of 10 steps": reading(search=Search(depth=10)),
+        "64, prior 0.1": reading(search=Search(prior=0.1)),
+        "64, discount 0.95": reading(search=Search(discount=0.95)),
         "64, exact planning": Line(MaxExplorer(exact)),
         "8 iterations a step": reading(8 * 59),
         "32 iterations a step": reading(32 * 59),
         "64 iterations a step": reading(64 * 59),
-        "8 a step, plans of 25 steps": reading(8 * 59, depth=25),
+        "8 a step, plans of 25 steps": reading(8 * 59, Search(depth=25)),
         "oracle": Line(OracleExplorer(), at_once=5),
     }
     return Exploration(

@@ -26,7 +26,8 @@ class Line:
     length: int = 50
     stochastic_trap: bool = False
     at_once: int = 1
-    """Seeds computed side by side: many for explorers of even pace, one for those that train until they are done."""
+    """Seeds computed side by side: many for explorers that do the same at every step; one for those that do more now
+    and then, since all of a batch would do it every time."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxplore.experiments.exploration import Line, explored_shares
-from maxplore.experiments.spec import Measured, Say, quartiles
+from maxplore.experiments.spec import Curve, Measured, Say, quartiles
 from maxplore.explorers import (
     PAPER_MAX,
     BootstrappedDqnConfig,
@@ -23,9 +23,9 @@ from maxplore.explorers import (
     Minibatches,
 )
 
-Setting = dict[str, float]
+Setting = dict[str, int | float]
 
-GRIDS: Mapping[str, Mapping[str, tuple[float, ...]]] = {
+GRIDS: Mapping[str, Mapping[str, tuple[int | float, ...]]] = {
     "MAX": {
         "depth": (2, 3, 4),
         "width": (64, 128, 256),
@@ -104,7 +104,7 @@ class Grid:
             for setting in settings_of(method, self.configs):
                 row: dict[str, Any] = {"method": method, "setting": setting, "seeds": seeds, "episodes": episodes}
                 if _name(row) not in done:
-                    at_once = 1 if method == "MAX" else seeds
+                    at_once = seeds if method == "EB-DQN" else 1
                     shares = explored_shares(Line(explorer_of(method, setting), at_once=at_once), seeds, episodes)
                     row["shares"] = shares.round(4).tolist()
                     with record.open("a") as file:
@@ -116,7 +116,7 @@ class Grid:
             method: sorted((row for row in rows if row["method"] == method), key=_area, reverse=True)
             for method in GRIDS
         }
-        curves: dict[str, dict[str, list[float]]] = {}
+        curves: dict[str, Curve] = {}
         for method, order in ranked.items():
             chosen = next(row for row in order if row["setting"] == CHOSEN[method])
             curves[f"{method}, best of those tried"] = quartiles(np.array(order[0]["shares"]))

@@ -12,6 +12,10 @@ Shares = Mapping[str, np.ndarray]
 """For each line of a figure, the explored share `[seeds, episodes]`."""
 
 
+Curve = dict[str, list[Any]]
+"""x, median, p25 and p75."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """What the paper says, and how to judge it: a measured value and whether the claim holds."""
@@ -32,8 +36,8 @@ class Measured(NamedTuple):
 
     config: dict[str, str]
     claims: list[dict[str, Any]]
-    curves: dict[str, dict[str, list[float]]]
-    """By line: x, median, p25, p75."""
+    curves: dict[str, Curve]
+    """By line."""
     extra: dict[str, Any] = {}  # noqa: RUF012  (never changed)
     """What the curves do not say: raw numbers of every seed, graphs, tables."""
 
@@ -59,7 +63,7 @@ class Experiment(Protocol):
         ...
 
 
-def quartiles(values: np.ndarray) -> dict[str, list[float]]:
+def quartiles(values: np.ndarray) -> Curve:
     """Median and quartiles over seeds, `[seeds, episodes]`, as a curve."""
     quantiles = (("median", 0.5), ("p25", 0.25), ("p75", 0.75))
     return {

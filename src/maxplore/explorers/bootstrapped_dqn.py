@@ -1,4 +1,4 @@
-"""Bootstrapped DQN (appendix C.3; Osband et al., 2016): ten Q-networks, one of which acts for a whole episode."""
+"""Bootstrapped DQN (appendix C.3; Osband et al., 2016): ten heads on one network, one of which acts for an episode."""
 
 from dataclasses import dataclass
 
@@ -36,34 +36,33 @@ class BootstrappedDqnConfig:
 
 class BootstrappedDqnMind(eqx.Module):
     memory: Memory
-    heads: Learner
+    learner: Learner
     replay: Replay
     head: Int[Array, ""]
     """The head that acts in this episode."""
 
 
 class BootstrappedDqnExplorer(FiniteExplorer):
-    """Heads differ by their initialisation alone; all learn from all transitions, after each episode."""
+    """Heads differ by their initialisation alone; all learn from all transitions, after each episode.
+
+    They share the hidden layers, as in Osband et al.; networks of their own explore more than the paper reports.
+    """
 
     config: BootstrappedDqnConfig = eqx.field(static=True, default=BootstrappedDqnConfig())
 
     def init(self, world: Finite, *, key: PRNGKeyArray) -> BootstrappedDqnMind:
         c = self.config
-        key_heads, key_head = jax.random.split(key)
-
-        def create(key: PRNGKeyArray) -> Learner:
-            network = MLP(world.states, world.actions, depth=c.depth, width=c.width, activation="tanh", key=key)
-            return Learner.create(network, c.learning_rate)
-
-        heads = eqx.filter_vmap(create)(jax.random.split(key_heads, c.heads))
-        return BootstrappedDqnMind(Memory.empty(world), heads, Replay.empty(c.replay), self._pick(key_head))
+        key_network, key_head = jax.random.split(key)
+        outputs = c.heads * world.actions
+        network = MLP(world.states, outputs, depth=c.depth, width=c.width, activation="tanh", key=key_network)
+        learner = Learner.create(network, c.learning_rate)
+        return BootstrappedDqnMind(Memory.empty(world), learner, Replay.empty(c.replay), self._pick(key_head))
 
     def act(
         self, world: Finite, mind: BootstrappedDqnMind, state: Int[Array, ""], *, key: PRNGKeyArray
     ) -> Int[Array, ""]:
-        network = jax.tree.map(lambda x: x[mind.head], mind.heads.network)
-        values = network(thermometer(world.states)[state])
-        return choose(world, values, mind.memory.total < self.config.warm_up * world.horizon, key=key)
+        values = mind.learner.network(thermometer(world.states)[state]).reshape(self.config.heads, world.actions)
+        return choose(world, values[mind.head], mind.memory.total < self.config.warm_up * world.horizon, key=key)
 
     def observe(
         self,
@@ -77,30 +76,29 @@ class BootstrappedDqnExplorer(FiniteExplorer):
         key_learn, key_head = jax.random.split(key)
         replay = mind.replay.add(transition, reward)
         over = transition.terminated | transition.truncated
-        heads = jax.lax.cond(
-            over, lambda heads: self._learn(world, heads, replay, key=key_learn), lambda heads: heads, mind.heads
+        learner = jax.lax.cond(
+            over, lambda: self._learn(world, mind.learner, replay, key=key_learn), lambda: mind.learner
         )
         head = jnp.where(over, self._pick(key_head), mind.head)
-        return BootstrappedDqnMind(mind.memory.add(transition), heads, replay, head)
+        return BootstrappedDqnMind(mind.memory.add(transition), learner, replay, head)
 
     def _pick(self, key: PRNGKeyArray) -> Int[Array, ""]:
         return jax.random.randint(key, (), 0, self.config.heads)
 
-    def _learn(self, world: Finite, heads: Learner, replay: Replay, *, key: PRNGKeyArray) -> Learner:
+    def _learn(self, world: Finite, learner: Learner, replay: Replay, *, key: PRNGKeyArray) -> Learner:
         c, encoding = self.config, thermometer(world.states)
 
-        def update(heads: Learner, key: PRNGKeyArray) -> tuple[Learner, None]:
+        def update(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, None]:
             batch, reward = replay.sample(c.batch_size, key=key)
-            learned = jax.vmap(
-                lambda head: head.update(
-                    encoding,
-                    batch,
-                    reward,
-                    learning_rate=c.learning_rate,
-                    discount=c.discount,
-                    target_every=c.target_every,
-                )
-            )(heads)
+            learned = learner.update(
+                encoding,
+                batch,
+                reward,
+                learning_rate=c.learning_rate,
+                discount=c.discount,
+                target_every=c.target_every,
+                heads=c.heads,
+            )
             return learned, None
 
-        return jax.lax.scan(update, heads, jax.random.split(key, c.iterations))[0]
+        return jax.lax.scan(update, learner, jax.random.split(key, c.iterations))[0]

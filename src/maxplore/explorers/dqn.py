@@ -54,14 +54,20 @@ class Learner(eqx.Module):
         learning_rate: float,
         discount: float,
         target_every: int,
+        heads: int = 1,
     ) -> "Learner":
-        """One step on the Huber loss of the temporal difference; the target follows every `target_every` updates."""
+        """One step on the Huber loss of the temporal difference; the target follows every `target_every` updates.
+
+        The network's outputs are those of `heads` heads, one after the other; each learns from its own target.
+        """
+
+        def values(network: MLP, states: Int[Array, " batch"]) -> Float[Array, "batch heads actions"]:
+            return jax.vmap(network)(encoding[states]).reshape(states.shape[0], heads, -1)
 
         def loss(network: MLP) -> Float[Array, ""]:
-            taken = jax.vmap(network)(encoding[batch.state])
-            taken = jnp.take_along_axis(taken, batch.action[:, None], axis=1)[:, 0]
-            following = jnp.max(jax.vmap(self.target)(encoding[batch.next_state]), axis=1)
-            goal = reward + discount * following * (1.0 - batch.terminated)
+            taken = jnp.take_along_axis(values(network, batch.state), batch.action[:, None, None], axis=2)[..., 0]
+            following = jnp.max(values(self.target, batch.next_state), axis=2)
+            goal = reward[:, None] + discount * following * (1.0 - batch.terminated[:, None])
             return jnp.mean(optax.losses.huber_loss(taken, goal))
 
         gradient = jax.grad(loss)(self.network)
