@@ -66,8 +66,8 @@ def refuse(name: str, given: np.ndarray, bad: np.ndarray | np.bool, wanted: str)
         raise InputError(f"{name}{list(where) if where else ''} is {given[where]}, expected {wanted}")
 
 
-def as_array(name: str, value: Numbers) -> np.ndarray:
-    """Numbers as a NumPy array, or an `InputError` that says why they are none."""
+def as_array(name: str, value: Any) -> np.ndarray:
+    """Anything that holds numbers as a NumPy array, or an `InputError` that says why it does not."""
     try:
         array = np.asarray(value)
     except ValueError as error:

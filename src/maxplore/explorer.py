@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import equinox as eqx
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,8 @@ from maxplore.models.ensemble import Ensemble
 
 FAR = 100
 """How many steps to plan for where nobody knows how long an episode is."""
+
+_tabulate = eqx.filter_jit(tabulate)
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ class Agent(Protocol):
 class Explorer:
     """Explores an environment with no reward at all.
 
-    `method` and `preset` name a row of `maxplore.methods`; `horizon` is the length of an episode where it is known, and
-    any setting of the method may be given by name.
+    `method` and `preset` name a row of `maxplore.methods`; `horizon` is the length of an episode where it is known
+    (`explore` asks the environment), and any setting of the method may be given by name.
 
     >>> env = gym.make("FrozenLake-v1", is_slippery=False)
     >>> explorer = Explorer(env.observation_space, env.action_space, members=3)
@@ -69,6 +72,8 @@ class Explorer:
     ) -> None:
         if horizon is not None and horizon < 1:
             raise InputError(f"horizon is {horizon}, expected at least 1, or None if it is not known")
+        if not 0 <= seed < 2**32:
+            raise InputError(f"seed is {seed}, expected a whole number from 0 to {2**32 - 1}")
         self._observations = spaces.observations(observation_space)
         self._actions = spaces.actions(action_space)
         self._spaces = (observation_space, action_space)
@@ -76,6 +81,8 @@ class Explorer:
         self._seed = seed
         self._next: np.ndarray | None = None
         self._episode_over = True
+        self._explored = False
+        self._most = 0.0
         self.history = History.empty(self._observations.entry, self._actions.entry)
         """D: every transition told so far, in maxplore's own arrays."""
 
@@ -100,8 +107,7 @@ class Explorer:
     def ask(self, observation: Any) -> Any:
         """An action to take after this observation, as the environment wants it."""
         state = self._observations.inward("observation", observation)
-        if not self._episode_over and self._next is not None and not np.array_equal(state, self._next):
-            self._agent.begin()  # somebody has reset the environment, and told nobody
+        self._notice_reset(state)
         return self._actions.outward(self._agent.ask(state))
 
     def tell(
@@ -118,6 +124,9 @@ class Explorer:
         state = self._observations.inward("observation", observation)
         move = self._actions.inward("action", action)
         following = self._observations.inward("next_observation", next_observation)
+        if not np.isfinite(reward):
+            raise InputError(f"reward is {reward}, expected a finite number")
+        self._notice_reset(state)
         self.history = self.history.append(state, move, following, bool(terminated), bool(truncated))
         row = (jnp.asarray(x) for x in (state, move, following, bool(terminated), bool(truncated)))
         self._agent.tell(Transition(*row), float(reward))
@@ -138,16 +147,21 @@ class Explorer:
         ):
             if own != other:
                 raise InputError(f"the environment's {name} is {other}, expected {own}, the explorer's")
-        episodes, done, first, promise = 0, 0, None, None
+        limit = env.spec.max_episode_steps if env.spec is not None else None
+        world = self._agent.world
+        if limit is not None and not world.known_end:
+            self._agent.world = Finite(world.states, world.actions, limit)
+        episodes, done, promise = 0, 0, None
         while done < steps:
-            observation, _ = env.reset(seed=self._seed if self.steps == 0 else None)
+            observation, _ = env.reset(seed=None if self._explored else self._seed)
+            self._explored = True
             self._agent.begin()
             self._next = None
             episodes += 1
             promise = self._promise(observation)
             if promise is not None:
-                first = promise if first is None else max(first, promise)
-                if promise < until_utility * first:
+                self._most = max(self._most, promise)
+                if promise < until_utility * self._most:
                     break
             over = False
             while done < steps and not over:
@@ -182,7 +196,12 @@ class Explorer:
         moves = self._actions.batch("actions", actions)
         if states.shape != moves.shape:
             raise InputError(f"actions has shape {moves.shape}, expected {states.shape}, the shape of observations")
-        return np.asarray(tabulate(self._mind()).pays)[states, moves]
+        return np.asarray(np.asarray(_tabulate(self._mind()).pays)[states, moves])
+
+    def _notice_reset(self, state: np.ndarray) -> None:
+        """Begin another episode if somebody has reset the environment, and told nobody."""
+        if not self._episode_over and self._next is not None and not np.array_equal(state, self._next):
+            self._agent.begin()
 
     def _promise(self, observation: Any) -> float | None:
         if not isinstance(self._agent.mind, MaxMind):

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from maxplore.entry import Entry
+from maxplore.entry import Entry, as_array, refuse
 from maxplore.errors import InputError
 
 IMAGE_PIXELS = 4096
@@ -17,19 +17,24 @@ class Numbered:
     """A Discrete space: a whole number, counted from 0 inside."""
 
     def __init__(self, space: spaces.Discrete) -> None:
-        self.start = int(space.start)
-        self.entry = Entry((), int(space.n))
+        self.start, self._count = int(space.start), int(space.n)
+        self.entry = Entry((), self._count)
 
     def inward(self, name: str, value: Any) -> np.ndarray:
         """The user's value as maxplore's, or an `InputError`."""
-        return self.entry.checked(name, np.asarray(value) - self.start)[0]
+        given = as_array(name, value)
+        if given.shape != ():
+            raise InputError(f"{name} has shape {given.shape}, expected one whole number")
+        return self.batch(name, given)
 
     def outward(self, value: Any) -> Any:
         """maxplore's value as the user's."""
         return np.int64(int(value) + self.start)
 
     def batch(self, name: str, values: Any) -> np.ndarray:
-        return np.asarray(self.entry.batch(name, np.asarray(values) - self.start))
+        """Any number of the user's values as maxplore's, or an `InputError`."""
+        counted = _counted(name, as_array(name, values), self.start, self._count)
+        return counted.astype(self.entry.dtype)
 
 
 class Vector:
@@ -40,20 +45,16 @@ class Vector:
         self.entry = Entry((int(spaces.flatdim(space)),))
 
     def inward(self, name: str, value: Any) -> np.ndarray:
-        if isinstance(self.space, spaces.Box):
-            flat = np.reshape(np.asarray(value), -1) if np.shape(value) == self.space.shape else value
-        else:
-            try:
-                flat = spaces.flatten(self.space, value)
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-                raise InputError(f"{name} is {value!r}, expected an element of {self.space} ({error})") from None
-        return self.entry.checked(name, np.asarray(flat))[0]
+        return _flat(self.space, name, value)
 
     def outward(self, value: Any) -> Any:
         return spaces.unflatten(self.space, np.asarray(value))
 
     def batch(self, name: str, values: Any) -> np.ndarray:
-        return np.asarray(self.entry.batch(name, values))
+        if not isinstance(self.space, spaces.Box):
+            return np.asarray(self.entry.batch(name, values))
+        rows = np.asarray(Entry(self.space.shape).batch(name, values))
+        return rows.reshape(*rows.shape[: rows.ndim - len(self.space.shape)], *self.entry.shape)
 
 
 class Bounded(Vector):
@@ -69,7 +70,8 @@ class Bounded(Vector):
             )
         if (high <= low).any():
             raise InputError(f"action_space is {space}, expected every upper bound to be above the lower one")
-        self._middle, self._half = (low + high) / 2, (high - low) / 2
+        self._low, self._high = low, high
+        self._middle, self._half = low / 2 + high / 2, high / 2 - low / 2
         self._shape, self._dtype = space.shape, space.dtype
 
     def inward(self, name: str, value: Any) -> np.ndarray:
@@ -77,7 +79,8 @@ class Bounded(Vector):
 
     def outward(self, value: Any) -> Any:
         scaled = self._middle + self._half * np.clip(np.asarray(value, np.float64), -1, 1)
-        return scaled.astype(self._dtype).reshape(self._shape)
+        # Rounding must not carry an action out of its space.
+        return np.clip(scaled, self._low, self._high).astype(self._dtype).reshape(self._shape)
 
     def batch(self, name: str, values: Any) -> np.ndarray:
         return ((super().batch(name, values) - self._middle) / self._half).astype(np.float32)
@@ -127,3 +130,44 @@ def _parts(space: gym.Space[Any]) -> list[gym.Space[Any]]:
     if isinstance(space, spaces.Tuple):
         return [part for child in space.spaces for part in _parts(child)]
     return [space]
+
+
+def _flat(space: gym.Space[Any], name: str, value: Any) -> np.ndarray:
+    """A value as gymnasium's `flatten` has it, or an `InputError` that says which part of it is wrong."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        children = dict(space.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces))
+        try:
+            values = [value[key] for key in children]
+            fits = len(value) == len(children)
+        except (KeyError, IndexError, TypeError):
+            values, fits = [], False
+        if not fits:
+            wanted = ", ".join(map(repr, children))
+            raise InputError(f"{name} is a {type(value).__name__}, expected one with exactly the parts {wanted}")
+        parts = [
+            _flat(child, f"{name}[{key!r}]", own) for (key, child), own in zip(children.items(), values, strict=True)
+        ]
+        return np.concatenate([np.zeros(0, np.float32), *parts])
+    given = as_array(name, value)
+    if given.shape != space.shape:
+        raise InputError(f"{name} has shape {given.shape}, expected {space.shape}")
+    if isinstance(space, spaces.Box):
+        return Entry(given.shape).checked(name, given)[0].reshape(-1)
+    if isinstance(space, spaces.MultiDiscrete):
+        first, count = space.start, space.nvec
+    else:
+        first, count = (int(space.start), int(space.n)) if isinstance(space, spaces.Discrete) else (0, 2)
+    whole = _counted(name, given, first, count) + first
+    return np.asarray(spaces.flatten(space, whole), np.float32)
+
+
+def _counted(name: str, given: np.ndarray, first: Any, count: Any) -> np.ndarray:
+    """Whole numbers that begin at `first`, counted from 0; or an `InputError` that names the first that is none."""
+    with np.errstate(invalid="ignore"):
+        whole = given.astype(np.int64)
+    bad = (whole != given) | (whole < first) | (whole - first >= count)
+    if np.any(bad):
+        where = tuple(np.argwhere(bad)[0])
+        least, many = (int(np.broadcast_to(x, given.shape)[where]) for x in (first, count))
+        refuse(name, given, bad, f"a whole number from {least} to {least + many - 1}")
+    return np.asarray(whole - first)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from maxplore.errors import InputError
 from maxplore.explorers.base import Finite, FiniteExplorer
 from maxplore.explorers.memory import Memory
 from maxplore.explorers.oracle import choose
@@ -34,6 +35,10 @@ class FiniteMaxConfig:
     """How the ensemble learns after a transition."""
     planner: Planner = ValueIteration()
     """How the exploration MDP is solved."""
+
+    def __post_init__(self) -> None:
+        if self.warm_up < 0:
+            raise InputError(f"warm_up is {self.warm_up}, expected at least 0")
 
 
 PAPER_MAX = FiniteMaxConfig(PAPER, training=Minibatches(), planner=Search())

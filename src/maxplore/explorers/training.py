@@ -1,5 +1,6 @@
 """How MAX's ensemble learns after a transition, in a finite environment: counts are all there is to know about D."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from maxplore.errors import InputError
 from maxplore.explorers.base import Finite
 from maxplore.explorers.memory import Memory
 from maxplore.models.adam import Moments, adam
@@ -55,6 +57,9 @@ class UntilFitted:
     """Enough, once the worst visited pair is this near to its observed frequencies (nats)."""
     iterations: int = 60
     """Gradient steps after a transition, at the most."""
+
+    def __post_init__(self) -> None:
+        _check(self, {"learning_rate": 0, "weight_decay": 0, "tolerance": 0, "iterations": 0})
 
     def learn(
         self,
@@ -112,6 +117,9 @@ class Minibatches:
     per_episode: int = 64
     """Gradient steps an episode, spread evenly over its transitions."""
 
+    def __post_init__(self) -> None:
+        _check(self, {"learning_rate": 0, "weight_decay": 0, "batch_size": 1, "first": 0, "per_episode": 0})
+
     def learn(
         self,
         world: Finite,
@@ -146,3 +154,9 @@ class Minibatches:
 def _updated(training: UntilFitted | Minibatches, learned: Learned, gradient: Member) -> Learned:
     rate, decay = training.learning_rate, training.weight_decay
     return Learned(*adam(learned.members, gradient, learned.moments, learning_rate=rate, weight_decay=decay))
+
+
+def _check(training: UntilFitted | Minibatches, least: dict[str, int]) -> None:
+    for name, bound in least.items():
+        if not bound <= getattr(training, name) < math.inf:
+            raise InputError(f"{name} is {getattr(training, name)}, expected a finite number of at least {bound}")

@@ -28,6 +28,8 @@ class FitConfig:
     """Passes over D (at most, with early stopping)."""
     steps: int | None = None
     """Gradient steps in all, in place of `epochs`; the epochs then follow from the size of D."""
+    most_steps: int | None = None
+    """Gradient steps at the most: `epochs` then count for a small D, this for a large one."""
     batch_size: int = 256
     """Transitions in a minibatch of each member. An incomplete last batch is dropped unless it is the only one."""
     learning_rate: float = 1e-3
@@ -57,8 +59,9 @@ class FitConfig:
                 raise InputError(f"{name} is {getattr(self, name)}, expected more than 0")
         if not self.weight_decay >= 0:
             raise InputError(f"weight_decay is {self.weight_decay}, expected 0 or more")
-        if self.steps is not None and self.steps < 1:
-            raise InputError(f"steps is {self.steps}, expected at least 1, or None to count epochs")
+        for name in ("steps", "most_steps"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1, or None to count epochs")
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out is {self.held_out}, expected a share from 0 up to, but not including, 1")
         if self.patience is not None and (self.patience < 1 or self.held_out == 0):
@@ -138,6 +141,7 @@ def _fit(
     aside_rows, aside_count = _random_rows(history, aside, key=key_aside)
     steps_per_epoch = jnp.maximum(count // config.batch_size, 1)
     total = config.epochs * steps_per_epoch if config.steps is None else jnp.int32(config.steps)
+    total = total if config.most_steps is None else jnp.minimum(total, config.most_steps)
 
     def epoch(now: _Progress) -> _Progress:
         key_shuffle, key_next = jax.random.split(now.key)

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from maxplore.errors import InputError
+
 
 class Table(eqx.Module):
     """A finite MDP written out: where each pair leads, what it pays, and how likely the episode goes on."""
@@ -37,6 +39,10 @@ class ValueIteration:
     """Of utilities: among equally novel things, the nearer first."""
     once: bool = False
     """Plan for the best single utility ahead, not for the sum of all: no loops between uncertain pairs."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.discount <= 1:
+            raise InputError(f"discount is {self.discount}, expected a number from 0 to 1")
 
     def values(
         self, table: Table, state: Int[Array, ""], remaining: Int[Array, ""], horizon: int, *, key: PRNGKeyArray

@@ -9,6 +9,7 @@ from maxplore.utilities.jensen_shannon import JensenShannon, jensen_shannon
 from maxplore.utilities.prediction_error import PredictionError, prediction_error
 from maxplore.utilities.task import Task
 from maxplore.utilities.trajectory_variance import TrajectoryVariance, trajectory_variance
+from maxplore.utilities.with_reward import WithReward
 
 UTILITIES: dict[str, type[Utility]] = {
     "jensen_shannon": JensenShannon,
@@ -32,6 +33,7 @@ __all__ = [
     "Task",
     "TrajectoryVariance",
     "Utility",
+    "WithReward",
     "disagreement",
     "information_ratio",
     "jensen_renyi",
