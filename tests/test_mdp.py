@@ -192,6 +192,44 @@ def test_an_ended_episode_stands_still_and_pays_nothing():
     np.testing.assert_array_equal(rollout.next_state[0], rollout.next_state[2])
 
 
+def test_plans_are_followed_as_a_policy_would():
+    mdp = ExplorationMDP(known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0)), Disagreement())
+    start, key = mdp.start(jnp.zeros(2), 8), jax.random.key(1)
+    walk = mdp.rollout(pushing, start, 3, key=key)
+    plan = mdp.follow(jnp.full((3, 8, 2), 0.1), start, key=key)
+    for one, two in zip(jax.tree.leaves(walk), jax.tree.leaves(plan), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_an_ended_episode_may_begin_again():
+    config = GaussianConfig(members=2, depth=1, width=8, termination=True)
+    ensemble = GaussianEnsemble(1, 1, config, key=jax.random.key(0))
+    always = eqx.tree_at(lambda e: e.members.termination.layers[-1].bias, ensemble, jnp.full((2, 1), 50.0))
+    mdp = ExplorationMDP(always, Task(lambda s, a, s2: jnp.float32(1.0)))
+    rollout = mdp.rollout(
+        lambda s, key: jnp.zeros((4, 1)), jnp.full((4, 1), 3.0), 3, key=jax.random.key(1), restart=True
+    )
+    assert np.asarray(rollout.terminated).all()
+    assert np.asarray(rollout.alive).all()
+    np.testing.assert_array_equal(rollout.state, 3.0)
+    np.testing.assert_array_equal(rollout.reward, 1.0)
+
+
+def test_imagined_steps_can_be_differentiated_and_one_bad_actor_spoils_no_other():
+    """s' = s + a + offset + noise, so ds'/da = 1; the second actor's utility has no finite gradient."""
+    mdp = ExplorationMDP(
+        known_ensemble([[0.0]], variance=0.04, key=jax.random.key(0)), Task(lambda s, a, s2: jnp.sqrt(s2[0]))
+    )
+
+    def paid(actions):
+        step = mdp.step(jnp.array([[4.0], [-4.0]]), actions, key=jax.random.key(1))
+        return jnp.sum(step.reward), step.next_state
+
+    slope, next_states = jax.grad(paid, has_aux=True)(jnp.zeros((2, 1)))
+    np.testing.assert_allclose(slope[0], 0.5 / np.sqrt(next_states[0]), rtol=1e-5)
+    np.testing.assert_array_equal(slope[1], 0.0)
+
+
 def test_numbered_states_follow_the_average_of_the_members_tables():
     config = MemberConfig(members=2, depth=0)
     ensemble = CategoricalEnsemble(3, 1, config, key=jax.random.key(0))

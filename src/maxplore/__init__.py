@@ -1,6 +1,6 @@
 """maxplore: learn how an environment works in as few steps as possible, with no reward at all."""
 
-from maxplore import envs, utilities
+from maxplore import envs, solvers, utilities
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
 from maxplore.history import History, Transition
@@ -24,5 +24,6 @@ __all__ = [
     "Transition",
     "envs",
     "fit",
+    "solvers",
     "utilities",
 ]

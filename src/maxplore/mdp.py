@@ -89,6 +89,10 @@ class ExplorationMDP(eqx.Module):
         entry = self.ensemble.action_entry
         if actions.shape != (states.shape[0], *entry.shape):
             raise InputError(f"actions has shape {actions.shape}, expected {(states.shape[0], *entry.shape)}")
+        if jnp.issubdtype(states.dtype, jnp.floating):
+            states = finite_slope(states)
+        if jnp.issubdtype(actions.dtype, jnp.floating):
+            actions = finite_slope(actions)
         key_member, key_state, key_end = jax.random.split(key, 3)
         forecast = self._forecast(states, actions, apart)
         if forecast is None:
@@ -108,17 +112,49 @@ class ExplorationMDP(eqx.Module):
         alive = jnp.ones_like(terminated)
         return Step(states, actions, next_states, jnp.where(finite, reward, 0.0), terminated, alive, info)
 
-    def rollout(self, policy: Policy, states: Shaped[Array, "actors ..."], horizon: int, *, key: PRNGKeyArray) -> Step:
-        """`horizon` steps of all actors, `[horizon, actors, ...]`; an actor whose episode ended stands still."""
+    def rollout(
+        self,
+        policy: Policy,
+        states: Shaped[Array, "actors ..."],
+        horizon: int,
+        *,
+        key: PRNGKeyArray,
+        restart: bool = False,
+    ) -> Step:
+        """`horizon` steps of all actors, `[horizon, actors, ...]`; an actor whose episode ended stands still.
 
+        With `restart` it begins again where it began, so that no step is wasted.
+        """
+        return self._walk(policy, None, states, jax.random.split(key, horizon), restart)
+
+    def follow(
+        self, actions: Shaped[Array, "horizon actors ..."], states: Shaped[Array, "actors ..."], *, key: PRNGKeyArray
+    ) -> Step:
+        """`rollout` with all actions fixed beforehand: an open-loop plan for each actor."""
+        return self._walk(None, actions, states, jax.random.split(key, actions.shape[0]), False)
+
+    def _walk(
+        self,
+        policy: Policy | None,
+        planned: Array | None,
+        start: Array,
+        keys: Shaped[PRNGKeyArray, " horizon"],
+        restart: bool,
+    ) -> Step:
         apart = self.ensemble.apart() if self.utility.needs_forecast else None
 
-        def advance(carry: tuple[Array, Array], key: PRNGKeyArray) -> tuple[tuple[Array, Array], Step]:
+        def chosen(actors: Bool[Array, " actors"], these: Array, others: Array) -> Array:
+            return jnp.where(jnp.expand_dims(actors, tuple(range(1, these.ndim))), these, others)
+
+        def advance(carry: tuple[Array, Array], now: tuple[PRNGKeyArray, Any]) -> tuple[tuple[Array, Array], Step]:
             states, alive = carry
-            key_action, key_step = jax.random.split(key)
-            step = self.step(states, policy(states, key_action), key=key_step, apart=apart)
+            key_action, key_step = jax.random.split(now[0])
+            actions = now[1] if policy is None else policy(states, key_action)
+            step = self.step(states, actions, key=key_step, apart=apart)
+            if restart:
+                return (chosen(step.terminated, start, step.next_state), alive), step
             step = step._replace(
-                next_state=jnp.where(jnp.expand_dims(alive, tuple(range(1, states.ndim))), step.next_state, states),
+                next_state=chosen(alive, step.next_state, states),
                 reward=jnp.where(alive, step.reward, 0.0),
                 terminated=step.terminated & alive,
                 alive=alive,
@@ -130,8 +166,8 @@ class ExplorationMDP(eqx.Module):
             )
             return (step.next_state, alive & ~step.terminated), step
 
-        everyone = jnp.ones(states.shape[0], bool)
-        return jax.lax.scan(advance, (states, everyone), jax.random.split(key, horizon))[1]
+        everyone = jnp.ones(start.shape[0], bool)
+        return jax.lax.scan(advance, (start, everyone), (keys, planned))[1]
 
     def worth(
         self,
@@ -163,6 +199,15 @@ class ExplorationMDP(eqx.Module):
         high = jnp.maximum(self.high[None, :], states)
         clipped = jnp.sum((drawn < low) | (drawn > high), axis=1, dtype=jnp.int32)
         return jnp.clip(drawn, low, high), clipped, strange
+
+
+@jax.custom_vjp
+def finite_slope(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """`x`, whose gradient is 0 where it would not be finite: one actor's bad step does not spoil all the others'."""
+    return x
+
+
+finite_slope.defvjp(lambda x: (x, None), lambda _, slope: (jnp.where(jnp.isfinite(slope), slope, 0.0),))
 
 
 def plausible_range(history: History, margin: float) -> tuple[Float[Array, " dims"], Float[Array, " dims"]]:

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maxplore import FitConfig, GaussianConfig, GaussianEnsemble, InputError, fit
+from maxplore import FitConfig, GaussianConfig, GaussianEnsemble, History, InputError, fit
+from maxplore.entry import Entry
 from maxplore.history import Transition
 from maxplore.utilities import information_ratio, jensen_renyi
 from tests.systems import history_of, known_ensemble, linear_gaussian, rescaled
@@ -199,3 +200,18 @@ def test_predict_takes_what_people_have_and_refuses_what_is_not_finite():
         ensemble.predict([[0.0, np.nan]], [[2.0]])
     with pytest.raises(InputError, match=r"states\[1\] is nan"):
         ensemble.predict([0.0, np.nan], [2.0])
+
+
+def test_numbered_actions_are_seen_one_hot():
+    """Three actions of which the middle one pushes the other way: no function of the number that a line could be."""
+    numbers = np.random.default_rng(0)
+    states, actions = numbers.normal(size=(400, 2)), numbers.integers(0, 3, size=400)
+    pushes = np.array([1.0, -1.0, 1.0])[actions]
+    history = History.empty(Entry((2,)), Entry((), 3)).append(states, actions, states + pushes[:, None])
+    ensemble = GaussianEnsemble(2, 3, GaussianConfig(members=2, width=16), numbered=True, key=jax.random.key(0))
+    assert ensemble.action_entry == history.action_entry
+    fitted = fit(ensemble, history, FitConfig(epochs=150, batch_size=64), key=jax.random.key(1)).ensemble
+    mean, _ = fitted.predict(np.zeros((3, 2)), np.arange(3))
+    np.testing.assert_allclose(mean, np.broadcast_to([[1.0], [-1.0], [1.0]], (2, 3, 2)), atol=0.2)
+    with pytest.raises(InputError, match=r"actions\[0\] is 3"):
+        fitted.predict(np.zeros((1, 2)), [3])

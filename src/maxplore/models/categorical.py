@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
-from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members
+from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members, one_hot
 
 PAPER = MemberConfig(members=3, depth=4, width=128, activation="tanh")
 """The paper's ensemble for the Chain, and the default."""
@@ -42,7 +42,7 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
         return Entry((), self.actions)
 
     def features(self, state: Int[Array, ""], action: Int[Array, ""]) -> Float[Array, " inputs"]:
-        return jnp.concatenate([_one_hot(state, self.states), _one_hot(action, self.actions)])
+        return jnp.concatenate([one_hot(state, self.states), one_hot(action, self.actions)])
 
     def forward(self, member: Member, features: Float[Array, " inputs"]) -> Float[Array, " states"]:
         return member.dynamics(features)
@@ -55,7 +55,7 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
 
     def end_features(self, transition: Transition) -> Float[Array, " end_inputs"]:
         here = self.features(transition.state, transition.action)
-        return jnp.concatenate([here, _one_hot(transition.next_state, self.states)])
+        return jnp.concatenate([here, one_hot(transition.next_state, self.states)])
 
     def loss(self, prediction: Float[Array, " states"], transition: Transition) -> Float[Array, ""]:
         return -jax.nn.log_softmax(prediction)[transition.next_state]
@@ -105,11 +105,6 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
 def _predict(ensemble: CategoricalEnsemble, states: Array, actions: Array) -> Array:
     logits = ensemble.forecast(states.reshape(-1), actions.reshape(-1))
     return jax.nn.softmax(logits).reshape(ensemble.size, *states.shape, ensemble.states)
-
-
-def _one_hot(number: Int[Array, ""], count: int) -> Float[Array, " count"]:
-    """One-hot; NaN for a number that does not exist, so that it cannot pass for anything."""
-    return jnp.where((number >= 0) & (number < count), jax.nn.one_hot(number, count), jnp.nan)
 
 
 def _members(states: int, actions: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:

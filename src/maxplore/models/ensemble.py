@@ -214,6 +214,11 @@ class Ensemble(eqx.Module, Generic[Prediction]):
                 raise InputError(f"the history's {name} are {other}, expected {own}, those of the ensemble")
 
 
+def one_hot(number: Int[Array, ""], count: int) -> Float[Array, " count"]:
+    """One-hot; NaN for a number that does not exist, so that it cannot pass for anything."""
+    return jnp.where((number >= 0) & (number < count), jax.nn.one_hot(number, count), jnp.nan)
+
+
 def new_members(inputs: int, outputs: int, end_inputs: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:
     """N independently initialised members as one pytree."""
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, Shaped
 
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
-from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members
+from maxplore.models.ensemble import Ensemble, Member, MemberConfig, new_members, one_hot
 from maxplore.models.mlp import Layer
 from maxplore.normalizer import Normalizer
 
@@ -64,14 +64,25 @@ class GaussianEnsemble(Ensemble[Gaussian]):
     members: Member
     state: Normalizer
     action: Normalizer
+    """Of numbered actions, the identity: they are seen one-hot."""
     delta: Normalizer
     fitted: Bool[Array, ""]
     """Whether the members have learned anything that a change of statistics must preserve."""
+    numbered: bool = eqx.field(static=True)
+    """Whether actions are numbers from 0 on, and not real vectors."""
     config: GaussianConfig = eqx.field(static=True)
 
     def __init__(
-        self, state_dims: int, action_dims: int, config: GaussianConfig = DEFAULT, *, key: PRNGKeyArray
+        self,
+        state_dims: int,
+        action_dims: int,
+        config: GaussianConfig = DEFAULT,
+        *,
+        numbered: bool = False,
+        key: PRNGKeyArray,
     ) -> None:
+        """With `numbered`, `action_dims` is the number of discrete actions."""
+        self.numbered = numbered
         self.members = _members(state_dims, action_dims, config, key=key)
         self.state = Normalizer.identity(state_dims)
         self.action = Normalizer.identity(action_dims)
@@ -85,10 +96,12 @@ class GaussianEnsemble(Ensemble[Gaussian]):
 
     @property
     def action_entry(self) -> Entry:
-        return Entry((self.action.mean.size,))
+        count = self.action.mean.size
+        return Entry((), count) if self.numbered else Entry((count,))
 
-    def features(self, state: Float[Array, " dims"], action: Float[Array, " actions"]) -> Float[Array, " inputs"]:
-        return jnp.concatenate([self.state.normalize(state), self.action.normalize(action)])
+    def features(self, state: Float[Array, " dims"], action: Shaped[Array, "*action"]) -> Float[Array, " inputs"]:
+        seen = one_hot(action, self.action.mean.size) if self.numbered else self.action.normalize(action)
+        return jnp.concatenate([self.state.normalize(state), seen])
 
     def forward(self, member: Member, features: Float[Array, " inputs"]) -> Gaussian:
         mean, raw = jnp.split(member.dynamics(features), 2)
@@ -129,7 +142,7 @@ class GaussianEnsemble(Ensemble[Gaussian]):
     def adapted(self, history: History) -> "GaussianEnsemble":
         rows, filled = history.transitions, history.filled
         state = Normalizer.of(rows.state, filled)
-        action = Normalizer.of(rows.action, filled)
+        action = self.action if self.numbered else Normalizer.of(rows.action, filled)
         delta = Normalizer.of(rows.next_state - rows.state, filled)
         folded = jax.vmap(lambda member: self._refolded(member, state, action, delta))(self.members)
         # Newly drawn weights mean nothing yet: they stay as drawn.
@@ -144,8 +157,9 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         """Mean and variance of the next state by every member, `[members, *batch, dims]`, in its own units."""
         rows = self.state_entry.batch("states", states)
         moves = self.action_entry.batch("actions", actions)
-        if moves.shape[:-1] != rows.shape[:-1]:
-            raise InputError(f"actions has shape {moves.shape}, expected {(*rows.shape[:-1], moves.shape[-1])}")
+        expected = (*rows.shape[:-1], *self.action_entry.shape)
+        if moves.shape != expected:
+            raise InputError(f"actions has shape {moves.shape}, expected {expected}")
         return _predict(self, rows, moves)
 
     def _nll(self, prediction: Gaussian, transition: Transition) -> Float[Array, " dims"]:
@@ -161,12 +175,12 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         moved, which keeps the variance roughly (exactly where the bias alone sets it). Training does the rest.
         """
         layers = list(member.dynamics.layers)
-        layers[0] = _new_inputs(layers[0], [(self.state, state), (self.action, action)])
+        layers[0] = new_inputs(layers[0], [(self.state, state), (self.action, action)])
         layers[-1] = _new_outputs(layers[-1], self.delta, delta, self.config.log_variance)
         termination = member.termination
         if termination is not None:
             pairs = [(self.state, state), (self.action, action), (self.state, state)]
-            first = _new_inputs(termination.layers[0], pairs)
+            first = new_inputs(termination.layers[0], pairs)
             termination = eqx.tree_at(lambda net: net.layers[0], termination, first)
         return Member(eqx.tree_at(lambda net: net.layers, member.dynamics, tuple(layers)), termination)
 
@@ -175,7 +189,7 @@ class GaussianEnsemble(Ensemble[Gaussian]):
 def _predict(ensemble: GaussianEnsemble, states: Array, actions: Array) -> Gaussian:
     shape = (ensemble.size, *states.shape)
     flat = states.reshape(-1, states.shape[-1])
-    mean, variance = ensemble.forecast(flat, actions.reshape(-1, actions.shape[-1]))
+    mean, variance = ensemble.forecast(flat, actions.reshape(-1, *ensemble.action_entry.shape))
     per_row = jax.vmap(jax.vmap(lambda state, mean: state + ensemble.delta.denormalize(mean)), in_axes=(None, 0))
     scaled = jax.vmap(jax.vmap(lambda variance: ensemble.delta.spread**2 * variance))(variance)
     return Gaussian(per_row(flat, mean).reshape(shape), scaled.reshape(shape))
@@ -192,7 +206,7 @@ def _members(state_dims: int, action_dims: int, config: GaussianConfig, *, key: 
     return eqx.tree_at(lambda m: m.dynamics.layers[-1].bias, members, bias)
 
 
-def _new_inputs(layer: Layer, changes: list[tuple[Normalizer, Normalizer]]) -> Layer:
+def new_inputs(layer: Layer, changes: list[tuple[Normalizer, Normalizer]]) -> Layer:
     """The layer that gives for newly normalised inputs what it gave for the old ones: W (x' s' + m' - m) / s."""
     ratio = jnp.concatenate([new.scale / _meant(old, new) for old, new in changes])
     shift = jnp.concatenate([(new.mean - old.mean) / _meant(old, new) for old, new in changes])

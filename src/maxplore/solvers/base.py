@@ -1,0 +1,149 @@
+"""What a solver of the exploration MDP is: a policy for one real state, and what it remembers for the next.
+
+A whole solve is one compiled function. It is compiled anew only when a capacity or a setting changes, never because
+the model was refitted or D has grown within its capacity.
+"""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
+
+from maxplore.entry import Numbers
+from maxplore.errors import InputError
+from maxplore.history import History
+from maxplore.mdp import ExplorationMDP, Step
+from maxplore.models.gaussian import GaussianEnsemble
+
+
+class Policy(eqx.Module):
+    """What to do in one state: a pytree, so it passes through `jit` and `vmap`."""
+
+    @abstractmethod
+    def __call__(self, state: Shaped[Array, "*state"], *, key: PRNGKeyArray | None = None) -> Shaped[Array, "*action"]:
+        """The action for `state`: the policy's mode, or with a `key` a draw from it. Real actions are in [-1, 1]."""
+
+
+class SolveInfo(NamedTuple):
+    """What came of a solve. What a solver does not have is NaN."""
+
+    before: Float[Array, ""]
+    """Utility per imagined step at the beginning of the solve."""
+    after: Float[Array, ""]
+    """Utility per imagined step at its end."""
+    policy_loss: Float[Array, ""]
+    """Of the last update."""
+    value_loss: Float[Array, ""]
+    """Mean squared error of the value in the last update."""
+    entropy: Float[Array, ""]
+    """Of the policy at the last update, in nats."""
+    temperature: Float[Array, ""]
+    """The weight of that entropy."""
+    steps: Int[Array, ""]
+    """Imagined steps, over all actors."""
+    clipped: Int[Array, ""]
+    """Entries of imagined states that were put back into the plausible range."""
+    nonfinite: Int[Array, ""]
+    """Entries of imagined states, and utilities, that were not finite."""
+    saturation: Float[Array, ""]
+    """Mean share of its ceiling that the divergence had reached; NaN for a utility without a ceiling."""
+    skipped: Int[Array, ""]
+    """Updates left out because their gradient was not finite."""
+
+    @classmethod
+    def blank(cls) -> "SolveInfo":
+        """A report of nothing yet."""
+        figure, count = jnp.full((), jnp.nan, jnp.float32), jnp.zeros((), jnp.int32)
+        return cls(figure, figure, figure, figure, figure, figure, count, count, count, figure, count)
+
+
+class Solution(NamedTuple):
+    """A policy, what the solver keeps for the next solve, and the report."""
+
+    policy: Policy
+    memory: Any
+    info: SolveInfo
+
+
+class Solver(eqx.Module):
+    """A way to find a policy that collects much utility, from where the real environment stands now."""
+
+    @property
+    def every_step(self) -> bool:
+        """Whether its policy is good for one real step only, so that each step needs a solve of its own."""
+        return False
+
+    @property
+    def uses_history(self) -> bool:
+        """Whether it learns from D too; the others are not compiled anew when the capacity of D doubles."""
+        return False
+
+    def check(self, mdp: ExplorationMDP) -> None:
+        """An `InputError` if this solver cannot solve such an MDP."""
+
+    @abstractmethod
+    def init(self, mdp: ExplorationMDP, *, key: PRNGKeyArray) -> Any:
+        """What it remembers before the first solve."""
+
+    @abstractmethod
+    def run(
+        self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Any, *, key: PRNGKeyArray
+    ) -> Solution:
+        """The solve itself: pure, to be compiled."""
+
+    def solve(
+        self, mdp: ExplorationMDP, state: Numbers, history: History | None, memory: Any = None, *, key: PRNGKeyArray
+    ) -> Solution:
+        """A policy for exploring from `state`, what to pass as `memory` to the next solve, and a report.
+
+        Without a `memory` the solve starts from nothing.
+        """
+        self.check(mdp)
+        if not self.uses_history:
+            history = None
+        elif history is None:
+            raise InputError(f"{type(self).__name__} learns from D: give a history")
+        key_init, key_run = jax.random.split(key)
+        if memory is None:
+            memory = _init(self, mdp, key_init)
+        return _run(self, mdp, mdp.ensemble.state_entry.batch("state", state), history, memory, key_run)
+
+
+@eqx.filter_jit
+def _init(solver: Solver, mdp: ExplorationMDP, key: PRNGKeyArray) -> Any:
+    return solver.init(mdp, key=key)
+
+
+@eqx.filter_jit
+def _run(
+    solver: Solver, mdp: ExplorationMDP, state: Array, history: History | None, memory: Any, key: PRNGKeyArray
+) -> Solution:
+    return solver.run(mdp, state, history, memory, key=key)
+
+
+def real(mdp: ExplorationMDP, solver: str) -> GaussianEnsemble:
+    """The ensemble of an MDP with real states and actions, for solvers that need those."""
+    ensemble = mdp.ensemble
+    if isinstance(ensemble, GaussianEnsemble) and not ensemble.numbered:
+        return ensemble
+    raise InputError(
+        f"{solver} needs real states and actions, got {ensemble.state_entry} and {ensemble.action_entry}: use icem"
+    )
+
+
+def imagined(info: SolveInfo, steps: Step) -> SolveInfo:
+    """The report with some imagined steps counted in; saturation is that of these steps."""
+    return info._replace(
+        steps=info.steps + jnp.sum(steps.alive),
+        clipped=info.clipped + jnp.sum(steps.info.clipped),
+        nonfinite=info.nonfinite + jnp.sum(steps.info.nonfinite),
+        saturation=jnp.nanmean(steps.info.saturation),
+    )
+
+
+def per_step(steps: Step) -> Float[Array, ""]:
+    """Mean utility of imagined steps."""
+    return jnp.sum(steps.reward) / jnp.maximum(jnp.sum(steps.alive), 1)

@@ -1,0 +1,175 @@
+"""Trajectory optimisation: the cross-entropy method with coloured noise and elites kept (after Pinneri et al., 2020).
+
+It plans open-loop, for one real step at a time, and learns no network: for low dimensions, and for numbered actions.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
+
+from maxplore.errors import InputError
+from maxplore.history import History
+from maxplore.mdp import ExplorationMDP, Step
+from maxplore.solvers.base import Policy, Solution, SolveInfo, Solver, imagined
+
+
+@dataclass(frozen=True)
+class IcemConfig:
+    """How to search for a plan."""
+
+    horizon: int = 30
+    """Steps that a plan looks ahead."""
+    rounds: int = 4
+    """Times that plans are drawn, rated, and the distribution moved to the best of them."""
+    plans: int = 64
+    """Plans drawn in a round."""
+    elites: int = 10
+    """The best of a round, which the next one is drawn around."""
+    kept: int = 4
+    """Of these, how many stay in the race for the next round, and shifted by a step for the next solve."""
+    particles: int = 1
+    """Imagined walks over which the value of a plan is averaged."""
+    beta: float = 2.0
+    """Colour of the noise, whose power falls as frequency^-beta: 0 is white, 2 keeps directions for long."""
+    spread: float = 0.7
+    """Standard deviation of the first round's noise."""
+    momentum: float = 0.1
+    """Share of the old mean and spread that stays from round to round."""
+    discount: float = 1.0
+    """Of utilities along a plan."""
+
+    def __post_init__(self) -> None:
+        for name in ("horizon", "rounds", "plans", "elites", "kept", "particles"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if not self.kept <= self.elites <= self.plans:
+            raise InputError(
+                f"kept, elites, plans are {self.kept}, {self.elites}, {self.plans}, expected none larger than the next"
+            )
+        if not self.beta >= 0:
+            raise InputError(f"beta is {self.beta}, expected 0 or more")
+        if not self.spread > 0:
+            raise InputError(f"spread is {self.spread}, expected more than 0")
+        for name in ("momentum", "discount"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+
+
+class Plan(Policy):
+    """Actions decided beforehand. As a policy it gives the first of them: after one step it is time for a new plan."""
+
+    actions: Shaped[Array, "horizon *action"]
+
+    def __call__(self, state: Shaped[Array, "*state"], *, key: PRNGKeyArray | None = None) -> Shaped[Array, "*action"]:
+        return self.actions[0]
+
+
+class Search(NamedTuple):
+    """Where the search stands: scores of actions along plans. Memory is the same, shifted by one step."""
+
+    mean: Float[Array, "horizon scores"]
+    spread: Float[Array, "horizon scores"]
+    kept: Float[Array, "kept horizon scores"]
+    """The best plans, the very best first."""
+
+
+class Icem(Solver):
+    """The solver for low dimensions, and the one for numbered actions."""
+
+    config: IcemConfig = eqx.field(static=True, default=IcemConfig())
+
+    @property
+    def every_step(self) -> bool:
+        return True
+
+    def init(self, mdp: ExplorationMDP, *, key: PRNGKeyArray) -> Search:
+        config, entry = self.config, mdp.ensemble.action_entry
+        # A real action is its own scores; of numbered ones, the highest score is chosen.
+        scores = entry.count if entry.count is not None else entry.shape[0]
+        nothing = jnp.zeros((config.horizon, scores))
+        return Search(nothing, jnp.full_like(nothing, config.spread), jnp.zeros((config.kept, *nothing.shape)))
+
+    def run(
+        self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Search, *, key: PRNGKeyArray
+    ) -> Solution:
+        config = self.config
+
+        def one_round(carry: tuple[Search, SolveInfo], key: PRNGKeyArray) -> tuple[tuple[Search, SolveInfo], Array]:
+            search, info = carry
+            key_noise, key_value = jax.random.split(key)
+            noise = colored_noise(config.plans, *search.mean.shape, beta=config.beta, key=key_noise)
+            drawn = search.mean[None] + search.spread[None] * noise
+            if mdp.ensemble.action_entry.count is None:
+                drawn = jnp.clip(drawn, -1.0, 1.0)
+            plans = jnp.concatenate([drawn, search.kept, search.mean[None]])
+            values, steps = self.rate(mdp, state, plans, key=key_value)
+            best_values, best = jax.lax.top_k(values, config.elites)
+            elite = plans[best]
+            stay = config.momentum
+            search = Search(
+                stay * search.mean + (1 - stay) * jnp.mean(elite, axis=0),
+                stay * search.spread + (1 - stay) * jnp.std(elite, axis=0),
+                elite[: config.kept],
+            )
+            return (search, imagined(info, steps)), best_values[0] / config.horizon
+
+        begin, keys = (memory, SolveInfo.blank()), jax.random.split(key, config.rounds)
+        (search, info), best = jax.lax.scan(one_round, begin, keys)
+        info = info._replace(before=best[0], after=best[-1])
+        ahead = Search(
+            _shifted(search.mean), jnp.full_like(search.spread, config.spread), jax.vmap(_shifted)(search.kept)
+        )
+        return Solution(Plan(self.actions(mdp, search.kept[0])), ahead, info)
+
+    def rate(
+        self, mdp: ExplorationMDP, state: Array, plans: Float[Array, "plans horizon scores"], *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, " plans"], Step]:
+        """The utility that each plan collects from `state` on, averaged over its imagined walks."""
+        config, count = self.config, plans.shape[0]
+        actions = jnp.swapaxes(self.actions(mdp, plans), 0, 1)
+        actions = jnp.repeat(actions, config.particles, axis=1)
+        steps = mdp.follow(actions, mdp.start(state, count * config.particles), key=key)
+        fade = config.discount ** jnp.arange(config.horizon)
+        gained = jnp.sum(fade[:, None] * steps.reward, axis=0)
+        return jnp.mean(gained.reshape(count, config.particles), axis=1), steps
+
+    def actions(self, mdp: ExplorationMDP, plans: Float[Array, "*plans scores"]) -> Shaped[Array, "..."]:
+        """The actions that scores stand for."""
+        if mdp.ensemble.action_entry.count is None:
+            return plans
+        chosen: Int[Array, ...] = jnp.argmax(plans, axis=-1).astype(jnp.int32)
+        return chosen
+
+
+def colored_noise(
+    count: int, horizon: int, dims: int, *, beta: float, key: PRNGKeyArray
+) -> Float[Array, "count horizon dims"]:
+    """Gaussian noise of variance 1 along time, whose power falls as frequency^-beta.
+
+    >>> colored_noise(5, 20, 2, beta=1.0, key=jax.random.key(0)).shape
+    (5, 20, 2)
+    """
+    frequency = np.fft.rfftfreq(horizon)
+    frequency[0] = 1 / horizon  # the constant part is as strong as the slowest wave
+    amplitude = frequency ** (-beta / 2)
+    # The constant part, and the fastest wave of an even horizon, have no phase: one real number each.
+    alone = np.zeros(frequency.size, bool)
+    alone[0], alone[-1] = True, alone[-1] or horizon % 2 == 0
+    variance = np.sum(np.where(alone, 2, 4) * amplitude**2) / horizon**2
+    parts = jax.random.normal(key, (2, count, dims, frequency.size))
+    strength = jnp.asarray(amplitude / np.sqrt(variance), jnp.float32)[None, None]
+    single = jnp.asarray(alone)[None, None]
+    waves = jax.lax.complex(
+        jnp.where(single, np.sqrt(2), 1.0) * strength * parts[0], jnp.where(single, 0.0, 1.0) * strength * parts[1]
+    )
+    return jnp.swapaxes(jnp.fft.irfft(waves, n=horizon, axis=-1), 1, 2)
+
+
+def _shifted(plan: Float[Array, "horizon scores"]) -> Float[Array, "horizon scores"]:
+    """The rest of a plan once its first action is done; its last is held for one step more."""
+    return jnp.concatenate([plan[1:], plan[-1:]])
