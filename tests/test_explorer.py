@@ -11,6 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from maxplore import Explorer, InputError
+from maxplore.explorers import FiniteAgent
 
 STATES, ACTIONS = 16, 4
 LAKE = 44
@@ -298,6 +299,7 @@ def test_an_episode_cut_off_by_the_end_of_a_call_is_begun_anew_by_the_next():
     explorer, env = explorer_for(Shelf(), method="oracle"), Shelf()
     explorer.explore(env, 5)
     assert explorer.explore(env, 2).episodes == 1
+    assert isinstance(explorer._agent, FiniteAgent)
     assert (int(explorer._agent.mind.step), env.steps) == (2, 2)
 
 
@@ -373,16 +375,3 @@ def test_steps_and_shares_that_make_no_sense_are_refused():
     assert refusal(explorer.explore, Shelf(), -1) == "steps is -1, expected at least 0"
     for share in (-0.1, 1.0, float("nan")):
         assert refusal(explorer.explore, Shelf(), 1, until_utility=share).startswith("until_utility is ")
-
-
-# Delete this test once real vectors are supported.
-@pytest.mark.parametrize(
-    ("observation_space", "action_space"),
-    [
-        (spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (2,))),
-        (spaces.Box(-1, 1, (3,)), spaces.Discrete(2)),
-        (spaces.Discrete(2), spaces.Box(-1, 1, (2,))),
-    ],
-)
-def test_real_vectors_are_not_supported_yet_and_the_refusal_says_so(observation_space, action_space):
-    assert "not supported yet" in refusal(Explorer, observation_space, action_space)

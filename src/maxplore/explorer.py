@@ -1,26 +1,29 @@
 """The user's object: it is asked for actions, told what came of them, and keeps what was learned."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-import equinox as eqx
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from maxplore import spaces
 from maxplore.errors import InputError
 from maxplore.explorers import Finite, FiniteAgent
-from maxplore.explorers.max import MaxMind, tabulate
+from maxplore.explorers.agent import Agent
+from maxplore.explorers.model_based import ModelAgent
 from maxplore.history import History, Transition
-from maxplore.methods import finite_explorer
+from maxplore.methods import finite_explorer, model_based
 from maxplore.models.ensemble import Ensemble
 
 FAR = 100
 """How many steps to plan for where nobody knows how long an episode is."""
 
-_tabulate = eqx.filter_jit(tabulate)
+Reward = Callable[[Array, Array, Array], Array]
+"""`reward(state, action, next_state)` of one transition, in `jax.numpy`, in the environment's own units."""
 
 
 @dataclass(frozen=True)
@@ -31,26 +34,17 @@ class Summary:
     episodes: int
     """Episodes begun."""
     coverage: float
-    """Share of all state-action pairs tried."""
+    """Share of all state-action pairs tried; of real states, how many cells of a standard deviation were visited."""
     promise: float | None
-    """Utility in nats that the best plan promised when the last episode began; None for explorers without a plan."""
-
-
-class Agent(Protocol):
-    """What chooses the actions, in maxplore's own arrays."""
-
-    def begin(self) -> None: ...
-
-    def ask(self, state: Any) -> Any: ...
-
-    def tell(self, transition: Transition, reward: float = 0.0) -> None: ...
+    """Utility that plans promised when the last episode began (of real states, per step); None where there are none."""
 
 
 class Explorer:
     """Explores an environment with no reward at all.
 
     `method` and `preset` name a row of `maxplore.methods`; `horizon` is the length of an episode where it is known
-    (`explore` asks the environment), and any setting of the method may be given by name.
+    (`explore` asks the environment), and any setting of the method may be given by name. A `reward` of real states,
+    times `reward_weight`, is added to the utility; without one, exploration is pure.
 
     >>> env = gym.make("FrozenLake-v1", is_slippery=False)
     >>> explorer = Explorer(env.observation_space, env.action_space, members=3)
@@ -68,36 +62,41 @@ class Explorer:
         preset: str = "fast",
         seed: int = 0,
         horizon: int | None = None,
+        reward: Reward | None = None,
+        reward_weight: float = 0.0,
         **settings: Any,
     ) -> None:
         if horizon is not None and horizon < 1:
             raise InputError(f"horizon is {horizon}, expected at least 1, or None if it is not known")
         if not 0 <= seed < 2**32:
             raise InputError(f"seed is {seed}, expected a whole number from 0 to {2**32 - 1}")
-        self._observations = spaces.observations(observation_space)
         self._actions = spaces.actions(action_space)
+        self._observations = spaces.observations(observation_space, numbered=self._actions.entry.count is not None)
         self._spaces = (observation_space, action_space)
-        self._agent = self._finite(method, preset, seed, horizon, settings)
         self._seed = seed
         self._next: np.ndarray | None = None
         self._episode_over = True
         self._explored = False
         self._most = 0.0
-        self.history = History.empty(self._observations.entry, self._actions.entry)
-        """D: every transition told so far, in maxplore's own arrays."""
+        key, states, actions = jax.random.key(seed), self._observations.entry, self._actions.entry
+        self._agent: Agent
+        if states.count is not None and actions.count is not None:
+            if reward is not None:
+                raise InputError("reward is given, expected none: it cannot be mixed in for Discrete spaces yet")
+            world = Finite(states.count, actions.count, horizon or FAR, horizon is not None)
+            self._agent = FiniteAgent(finite_explorer(method, preset, settings), world, key=key)
+        else:
+            config = model_based(method, preset, settings, numbered=actions.count is not None)
+            if reward is not None:
+                config = config.with_reward(
+                    lambda s, a, s2: reward(s, self._actions.traced(a), s2), float(reward_weight)
+                )
+            self._agent = ModelAgent(config, states, actions, key=key)
 
-    def _finite(
-        self, method: str, preset: str, seed: int, horizon: int | None, settings: dict[str, Any]
-    ) -> FiniteAgent:
-        states, actions = self._observations.entry.count, self._actions.entry.count
-        if states is None or actions is None:
-            raise InputError(
-                f"observation_space is {self._spaces[0]} and action_space {self._spaces[1]}, expected Discrete ones: "
-                "the others are not supported yet"
-            )
-        explorer = finite_explorer(method, preset, settings)
-        world = Finite(states, actions, horizon or FAR, horizon is not None)
-        return FiniteAgent(explorer, world, key=jax.random.key(seed))
+    @property
+    def history(self) -> History:
+        """D: every transition told so far, in maxplore's own arrays."""
+        return self._agent.history
 
     @property
     def steps(self) -> int:
@@ -127,7 +126,6 @@ class Explorer:
         if not np.isfinite(reward):
             raise InputError(f"reward is {reward}, expected a finite number")
         self._notice_reset(state)
-        self.history = self.history.append(state, move, following, bool(terminated), bool(truncated))
         row = (jnp.asarray(x) for x in (state, move, following, bool(terminated), bool(truncated)))
         self._agent.tell(Transition(*row), float(reward))
         self._next, self._episode_over = following, bool(terminated or truncated)
@@ -148,9 +146,8 @@ class Explorer:
             if own != other:
                 raise InputError(f"the environment's {name} is {other}, expected {own}, the explorer's")
         limit = env.spec.max_episode_steps if env.spec is not None else None
-        world = self._agent.world
-        if limit is not None and not world.known_end:
-            self._agent.world = Finite(world.states, world.actions, limit)
+        if limit is not None:
+            self._agent.learn_horizon(limit)
         episodes, done, promise = 0, 0, None
         while done < steps:
             observation, _ = env.reset(seed=None if self._explored else self._seed)
@@ -158,7 +155,7 @@ class Explorer:
             self._agent.begin()
             self._next = None
             episodes += 1
-            promise = self._promise(observation)
+            promise = self._agent.promise(self._observations.inward("observation", observation))
             if promise is not None:
                 self._most = max(self._most, promise)
                 if promise < until_utility * self._most:
@@ -180,35 +177,25 @@ class Explorer:
 
     @property
     def coverage(self) -> float:
-        """Share of all state-action pairs tried."""
-        tried = jax.tree.map(lambda x: np.asarray(x)[: int(self.history.size)], self.history.transitions)
-        pairs = {(int(s), int(a)) for s, a in zip(tried.state, tried.action, strict=True)}
-        return len(pairs) / (self._agent.world.states * self._agent.world.actions)
+        """How much was seen, as in `Summary`."""
+        return self._agent.coverage
+
+    @property
+    def figures(self) -> list[dict[str, float]]:
+        """How learning went, one row for each round of fitting and planning. Empty for Discrete spaces."""
+        return self._agent.figures
 
     @property
     def model(self) -> Ensemble[Any]:
-        """The ensemble, which knows what it does not know. It counts states and actions from 0."""
-        return self._mind().ensemble
+        """The ensemble, which knows what it does not know; its numbers count from 0, its actions are in [-1, 1]."""
+        return self._agent.model
 
     def utility(self, observations: Any, actions: Any) -> np.ndarray:
-        """How novel it would be to take these actions there, in nats: one number for each row."""
+        """How novel it would be to take these actions there: one number for each row."""
         states = self._observations.batch("observations", observations)
-        moves = self._actions.batch("actions", actions)
-        if states.shape != moves.shape:
-            raise InputError(f"actions has shape {moves.shape}, expected {states.shape}, the shape of observations")
-        return np.asarray(np.asarray(_tabulate(self._mind()).pays)[states, moves])
+        return self._agent.utility(states, self._actions.batch("actions", actions))
 
     def _notice_reset(self, state: np.ndarray) -> None:
         """Begin another episode if somebody has reset the environment, and told nobody."""
         if not self._episode_over and self._next is not None and not np.array_equal(state, self._next):
             self._agent.begin()
-
-    def _promise(self, observation: Any) -> float | None:
-        if not isinstance(self._agent.mind, MaxMind):
-            return None
-        return self._agent.promise(self._observations.inward("observation", observation))
-
-    def _mind(self) -> MaxMind:
-        if not isinstance(self._agent.mind, MaxMind):
-            raise InputError("this method has no model: use method='max'")
-        return self._agent.mind

@@ -1,7 +1,7 @@
 """The registry of methods: what a name and a preset stand for."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from maxplore.errors import InputError
 from maxplore.explorers import (
@@ -14,10 +14,22 @@ from maxplore.explorers import (
     OracleExplorer,
     RandomExplorer,
 )
-from maxplore.models.ensemble import MemberConfig
+from maxplore.explorers.model_based import ModelBasedConfig
+from maxplore.models import FitConfig, GaussianConfig, MemberConfig
+from maxplore.models.gaussian import PAPER
 from maxplore.settings import overridden
+from maxplore.solvers import Gradient, GradientConfig, Icem, IcemConfig, Sac, SacConfig, Solver
+from maxplore.utilities import (
+    Disagreement,
+    InformationRatio,
+    JensenRenyi,
+    PredictionError,
+    TrajectoryVariance,
+    Utility,
+)
 
 PRESETS = ("fast", "paper", "smoke")
+"""`fast` is for a laptop, `paper` is the appendix to the letter, `smoke` takes seconds and proves only that it runs."""
 
 TINY = MemberConfig(members=3, depth=1, width=32, activation="tanh", first_gain=6.0)
 
@@ -35,10 +47,97 @@ FINITE: Mapping[str, Mapping[str, FiniteExplorer]] = {
 """Methods for numbered states and actions. The oracle is no method but their limit: a memory without a model."""
 
 
+class Method(NamedTuple):
+    """A method for real states."""
+
+    utility: Utility | None
+    """What it looks for; None looks for nothing."""
+    active: bool
+    """Whether it plans in imagination, or learns from D alone."""
+    temperature: float
+    """The paper's weight of SAC's entropy."""
+
+
+METHODS: Mapping[str, Method] = {
+    "max": Method(JensenRenyi(), active=True, temperature=0.02),
+    "tvax": Method(TrajectoryVariance(), active=True, temperature=0.2),
+    "jdrx": Method(JensenRenyi(), active=False, temperature=0.02),
+    "perx": Method(PredictionError(), active=False, temperature=0.2),
+    "disagreement": Method(Disagreement(), active=True, temperature=0.02),
+    "opax": Method(InformationRatio(), active=True, temperature=0.02),
+    "random": Method(None, active=False, temperature=0.02),
+}
+"""Methods for real states: section 4.2, and two of later papers."""
+
+
 def finite_explorer(method: str, preset: str, settings: Mapping[str, Any]) -> FiniteExplorer:
-    """The explorer of this name, with these settings changed."""
-    if method not in FINITE:
-        raise InputError(f"method is {method!r}, expected one of {', '.join(FINITE)}")
+    """The explorer of this name for numbered states and actions, with these settings changed."""
+    _check(method, FINITE, preset)
+    return overridden(FINITE[method][preset], settings)
+
+
+def model_based(method: str, preset: str, settings: Mapping[str, Any], *, numbered: bool) -> ModelBasedConfig:
+    """The config of this name for real states; with `numbered` actions it plans by trajectory optimisation."""
+    _check(method, METHODS, preset)
+    row = METHODS[method]
+    if numbered and row.utility is not None and not row.active:
+        raise InputError(f"method is {method!r}, which needs real actions, got Discrete ones: use max")
+    config = {"fast": _fast, "paper": _paper, "smoke": _smoke}[preset](row, numbered)
+    return overridden(config, settings)
+
+
+def _paper(row: Method, numbered: bool) -> ModelBasedConfig:
+    """Appendix D.2: 32 x 4 x 512, everything from scratch every 25 steps, SAC."""
+    sac = Sac(SacConfig(active=row.active, temperature=row.temperature))
+    return ModelBasedConfig(
+        model=PAPER,
+        fit=FitConfig(epochs=50),
+        utility=row.utility,
+        solver=Icem() if numbered else sac,
+        warm_up=256,
+        plan_every=25,
+        fresh_every=1,
+    )
+
+
+def _fast(row: Method, numbered: bool) -> ModelBasedConfig:
+    """For a laptop: a small ensemble, redrawn every fourth round, and the gradient in place of SAC."""
+    reactive = Sac(
+        SacConfig(active=False, temperature=row.temperature, batch_size=256, history_updates=200, warm_start=True)
+    )
+    # Trajectory variance compares actors of one age: those of the gradient differ.
+    together = Sac(SacConfig(temperature=row.temperature, batch_size=256, episodes=10, updates=10, warm_start=True))
+    alone = together if isinstance(row.utility, TrajectoryVariance) else Gradient()
+    solver: Solver = Icem() if numbered else alone if row.active else reactive
+    return ModelBasedConfig(
+        model=GaussianConfig(members=5, depth=2, width=200, log_variance=(-10.0, -1.0)),
+        fit=FitConfig(epochs=30, most_steps=120, held_out=0.1),
+        utility=row.utility,
+        solver=solver,
+        warm_up=50,
+        plan_every=25,
+        fresh_every=4,
+        solve_at_reset=False,
+    )
+
+
+def _smoke(row: Method, numbered: bool) -> ModelBasedConfig:
+    """Seconds: nothing is learned well, everything is run."""
+    tiny = Gradient(GradientConfig(iterations=4, actors=4, horizon=3, lifetime=6, width=16))
+    reactive = Sac(SacConfig(active=False, temperature=row.temperature, batch_size=16, history_updates=4, width=16))
+    icem = Icem(IcemConfig(horizon=4, rounds=2, plans=8, elites=4, kept=2))
+    return ModelBasedConfig(
+        model=GaussianConfig(members=3, depth=1, width=16, log_variance=(-10.0, -1.0)),
+        fit=FitConfig(epochs=3, batch_size=32, held_out=0.1),
+        utility=row.utility,
+        solver=icem if numbered else tiny if row.active else reactive,
+        warm_up=10,
+        plan_every=25,
+    )
+
+
+def _check(method: str, methods: Mapping[str, Any], preset: str) -> None:
+    if method not in methods:
+        raise InputError(f"method is {method!r}, expected one of {', '.join(methods)}")
     if preset not in PRESETS:
         raise InputError(f"preset is {preset!r}, expected one of {', '.join(PRESETS)}")
-    return overridden(FINITE[method][preset], settings)

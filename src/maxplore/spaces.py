@@ -3,8 +3,10 @@
 from typing import Any
 
 import gymnasium as gym
+import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from jaxtyping import Array
 
 from maxplore.entry import Entry, as_array, refuse
 from maxplore.errors import InputError
@@ -31,6 +33,10 @@ class Numbered:
         """maxplore's value as the user's."""
         return np.int64(int(value) + self.start)
 
+    def traced(self, value: Array) -> Array:
+        """`outward` inside compiled code."""
+        return value + self.start
+
     def batch(self, name: str, values: Any) -> np.ndarray:
         """Any number of the user's values as maxplore's, or an `InputError`."""
         counted = _counted(name, as_array(name, values), self.start, self._count)
@@ -49,6 +55,9 @@ class Vector:
 
     def outward(self, value: Any) -> Any:
         return spaces.unflatten(self.space, np.asarray(value))
+
+    def traced(self, value: Array) -> Array:
+        return value
 
     def batch(self, name: str, values: Any) -> np.ndarray:
         if not isinstance(self.space, spaces.Box):
@@ -82,6 +91,10 @@ class Bounded(Vector):
         # Rounding must not carry an action out of its space.
         return np.clip(scaled, self._low, self._high).astype(self._dtype).reshape(self._shape)
 
+    def traced(self, value: Array) -> Array:
+        scaled = jnp.asarray(self._middle, jnp.float32) + jnp.asarray(self._half, jnp.float32) * value
+        return scaled.reshape(self._shape)
+
     def batch(self, name: str, values: Any) -> np.ndarray:
         return ((super().batch(name, values) - self._middle) / self._half).astype(np.float32)
 
@@ -89,9 +102,12 @@ class Bounded(Vector):
 Codec = Numbered | Vector | Bounded
 
 
-def observations(space: gym.Space[Any]) -> Codec:
-    """How observations of this space look inside, or an `InputError` that says what to do about it."""
-    if isinstance(space, spaces.Discrete):
+def observations(space: gym.Space[Any], *, numbered: bool = True) -> Codec:
+    """How observations of this space look inside, or an `InputError` that says what to do about it.
+
+    Numbered states go with `numbered` actions only; with real ones they are seen one-hot.
+    """
+    if isinstance(space, spaces.Discrete) and numbered:
         return Numbered(space)
     parts = _parts(space)
     for part in parts:

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore.envs.chain import Chain
-from maxplore.experiments.exploration import MASTER
+from maxplore.experiments.exploration import MASTER, Line, explored_shares
 from maxplore.experiments.spec import Claim, Measured, Say, quartiles
-from maxplore.explorers import Finite, MaxExplorer
+from maxplore.explorers import Finite, MaxExplorer, OracleExplorer
 from maxplore.explorers.loop import step_keys
 from maxplore.explorers.max import MaxMind, tabulate
 from maxplore.history import Transition
@@ -59,7 +59,8 @@ class Behaviour:
         return Measured(
             {"explorer": repr(self.explorer), "length": str(self.length)},
             [claim.judged((runs, self.explorer.config.warm_up)) for claim in claims],
-            {f"accuracy of member {n + 1}": quartiles(values) for n, values in enumerate(accuracy)},
+            {f"accuracy of member {n + 1}": quartiles(values) for n, values in enumerate(accuracy)}
+            | {"oracle": quartiles(explored_shares(Line(OracleExplorer(), self.length), seeds, episodes))},
             {
                 "swapped": swapped.tolist(),
                 "run": [
@@ -163,6 +164,9 @@ def _draw_values(panel: Any, episodes: list[dict[str, Any]]) -> None:
 
 def _draw_accuracy(panel: Any, curves: dict[str, Any], warm_up: int) -> None:
     for number, (label, curve) in enumerate(curves.items()):
+        if label == "oracle":  # it knows what it has tried
+            panel.plot(curve["x"], curve["median"], "--", color="black", linewidth=1.1, label=label)
+            continue
         panel.plot(curve["x"], curve["median"], color=f"C{number}", label=label.removeprefix("accuracy of "))
         panel.fill_between(curve["x"], curve["p25"], curve["p75"], color=f"C{number}", alpha=0.15, linewidth=0)
     panel.axvline(warm_up, color="grey", linestyle=":", linewidth=1)

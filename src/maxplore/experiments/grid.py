@@ -21,6 +21,7 @@ from maxplore.explorers import (
     FiniteExplorer,
     MaxExplorer,
     Minibatches,
+    OracleExplorer,
 )
 
 Setting = dict[str, int | float]
@@ -128,10 +129,15 @@ class Grid:
             ]
             for method, order in ranked.items()
         }
-        return Measured({method: repr(dict(grid)) for method, grid in GRIDS.items()}, [], curves, {"ranking": ranking})
+        limit = explored_shares(Line(OracleExplorer(), at_once=seeds), seeds, episodes)
+        curves["oracle"] = quartiles(limit)
+        config = {method: repr(dict(grid)) for method, grid in GRIDS.items()}
+        extra = {"ranking": ranking, "oracle_area": round(float(np.median(limit.mean(axis=1))), 4)}
+        return Measured(config, [], curves, extra)
 
     def draw(self, summary: dict[str, Any]) -> Any:
         import matplotlib.pyplot as plt
+        from matplotlib.ticker import MaxNLocator
 
         figure, axes = plt.subplots(1, len(GRIDS), figsize=(13, 4), sharey=True, layout="constrained")
         for panel, (method, order) in zip(axes, summary["ranking"].items(), strict=True):
@@ -139,10 +145,12 @@ class Grid:
             chosen = np.array([row["chosen"] for row in order])
             rank = np.arange(1, len(areas) + 1)
             panel.plot(rank, areas, ".-", color="grey")
+            panel.axhline(summary["oracle_area"], color="black", linestyle="--", linewidth=1.1, label="oracle")
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
             panel.plot(rank[chosen], areas[chosen], "o", color="C3", label="the paper's choice")
-            panel.set(title=f"{method}: {len(areas)} settings", xlabel="rank", ylim=(0, 1))
+            panel.set(title=f"{method}: {len(areas)} settings", xlabel="rank", ylim=(0, 1.02))
         axes[0].set_ylabel("area under the exploration curve")
-        axes[0].legend(frameon=False)
+        axes[0].legend(frameon=False, loc="lower left")
         figure.suptitle(self.title)
         return figure
 

@@ -1,54 +1,136 @@
 """An explorer that is asked and told, one step at a time, by whoever owns the loop."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from maxplore.errors import InputError
 from maxplore.explorers.base import Finite, FiniteExplorer
 from maxplore.explorers.loop import step_keys
-from maxplore.explorers.max import MaxExplorer
+from maxplore.explorers.max import MaxExplorer, MaxMind, tabulate
 from maxplore.explorers.memory import Memory
-from maxplore.history import Transition
+from maxplore.history import History, Transition
+from maxplore.models.categorical import CategoricalEnsemble
+from maxplore.models.ensemble import Ensemble
+
+_tabulate = eqx.filter_jit(tabulate)
 
 
-class FiniteAgent:
+class Agent(ABC):
+    """What chooses the actions behind an `Explorer`, in maxplore's own arrays."""
+
+    history: History
+    """D: every transition told so far."""
+
+    @property
+    def steps(self) -> int:
+        """Transitions told so far."""
+        return int(self.history.size)
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Another episode begins, though nothing told so."""
+
+    @abstractmethod
+    def ask(self, state: Any) -> Any:
+        """An action for this state. Asking again gives the same one."""
+
+    @abstractmethod
+    def tell(self, transition: Transition, reward: float = 0.0) -> None:
+        """Learn from a transition, wherever it comes from."""
+
+    @abstractmethod
+    def promise(self, state: Any) -> float | None:
+        """Utility that its plans promise from here; None if it makes none, or has made none yet."""
+
+    @property
+    @abstractmethod
+    def model(self) -> Ensemble[Any]:
+        """The ensemble, or an `InputError` if the method has none."""
+
+    @abstractmethod
+    def utility(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """How novel these pairs would be."""
+
+    @property
+    @abstractmethod
+    def coverage(self) -> float:
+        """How much of the environment was seen."""
+
+    @property
+    @abstractmethod
+    def figures(self) -> list[dict[str, float]]:
+        """How learning went, one row a round."""
+
+    @abstractmethod
+    def learn_horizon(self, steps: int) -> None:
+        """Episodes are so long, as is known now."""
+
+
+class FiniteAgent(Agent):
     """The same explorer as in a compiled run, with the same keys: the same transitions give the same actions."""
 
     def __init__(self, explorer: FiniteExplorer, world: Finite, *, key: PRNGKeyArray) -> None:
         key_init, self._key = jax.random.split(key)
         self.explorer, self.world = explorer, world
         self.mind: Any = _init(explorer, world, key_init)
-        self.steps = 0
-        """Transitions told so far."""
+        self.history = History.discrete(world.states, world.actions)
+
+    def learn_horizon(self, steps: int) -> None:
+        if not self.world.known_end:
+            self.world = Finite(self.world.states, self.world.actions, steps)
 
     def begin(self) -> None:
-        """Another episode begins, though nothing told so."""
         self.mind = jax.tree.map(
             lambda x: x.began() if isinstance(x, Memory) else x, self.mind, is_leaf=lambda x: isinstance(x, Memory)
         )
 
     def ask(self, state: Any) -> int:
-        """An action for this state. Asking again gives the same one."""
-        return int(
-            _act(self.explorer, self.world, self.mind, jnp.asarray(state, jnp.int32), self._key, jnp.int32(self.steps))
-        )
-
-    def promise(self, state: Any) -> float:
-        """Utility that MAX's best plan promises from here."""
-        if not isinstance(self.explorer, MaxExplorer):
-            raise InputError("this method makes no plans: only MAX does")
-        now = (self._key, jnp.int32(self.steps))
-        return float(_promise(self.explorer, self.world, self.mind, jnp.asarray(state, jnp.int32), *now))
+        return int(_act(self.explorer, self.world, self.mind, jnp.asarray(state, jnp.int32), *self._now))
 
     def tell(self, transition: Transition, reward: float = 0.0) -> None:
-        """Learn from a transition, wherever it comes from."""
-        now = (self._key, jnp.int32(self.steps))
-        self.mind = _observe(self.explorer, self.world, self.mind, transition, jnp.float32(reward), *now)
-        self.steps += 1
+        self.mind = _observe(self.explorer, self.world, self.mind, transition, jnp.float32(reward), *self._now)
+        row = transition
+        self.history = self.history.append(row.state, row.action, row.next_state, row.terminated, row.truncated)
+
+    def promise(self, state: Any) -> float | None:
+        if not isinstance(self.explorer, MaxExplorer):
+            return None
+        return float(_promise(self.explorer, self.world, self.mind, jnp.asarray(state, jnp.int32), *self._now))
+
+    @property
+    def model(self) -> CategoricalEnsemble:
+        return self._max_mind().ensemble
+
+    def utility(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        if states.shape != actions.shape:
+            raise InputError(f"actions has shape {actions.shape}, expected {states.shape}, the shape of observations")
+        return np.asarray(np.asarray(_tabulate(self._max_mind()).pays)[states, actions])
+
+    @property
+    def coverage(self) -> float:
+        """Share of all state-action pairs tried."""
+        rows = self.history.transitions
+        pairs = np.asarray(rows.state) * self.world.actions + np.asarray(rows.action)
+        return len(np.unique(pairs[: self.steps])) / (self.world.states * self.world.actions)
+
+    @property
+    def figures(self) -> list[dict[str, float]]:
+        return []  # it learns at every step: there are no rounds to report
+
+    def _max_mind(self) -> MaxMind:
+        if not isinstance(self.mind, MaxMind):
+            raise InputError("this method has no model: use method='max'")
+        return self.mind
+
+    @property
+    def _now(self) -> tuple[PRNGKeyArray, Int[Array, ""]]:
+        return self._key, jnp.int32(self.steps)
 
 
 @eqx.filter_jit

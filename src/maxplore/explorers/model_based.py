@@ -1,0 +1,240 @@
+"""Algorithm 1 for real states: warm up, then again and again fit the ensemble, solve the exploration MDP, act."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+
+from maxplore.entry import Entry
+from maxplore.errors import InputError
+from maxplore.explorers.agent import Agent
+from maxplore.history import History, Transition, held_out
+from maxplore.mdp import ExplorationMDP
+from maxplore.models import FitConfig, GaussianConfig, GaussianEnsemble, fit
+from maxplore.models.adam import Moments
+from maxplore.models.fit import FitReport
+from maxplore.solvers import Gradient, Policy, SolveInfo, Solver
+from maxplore.utilities import JensenRenyi, Task, WithReward
+from maxplore.utilities.base import Utility
+
+
+@dataclass(frozen=True)
+class ModelBasedConfig:
+    """How to explore with a model."""
+
+    model: GaussianConfig = GaussianConfig()
+    """The ensemble. Its termination head is added once an episode was seen to end early."""
+    fit: FitConfig = FitConfig(epochs=50, held_out=0.1)
+    """How the ensemble is trained; `from_scratch` is decided by `fresh_every`."""
+    utility: Utility | None = JensenRenyi()
+    """What the exploration MDP pays for; None is random actions for ever."""
+    solver: Solver = Gradient()
+    """How the exploration MDP is solved."""
+    warm_up: int = 50
+    """Random steps before the first fit; what was told from elsewhere counts."""
+    plan_every: int = 25
+    """Steps between two rounds of fitting and solving."""
+    fresh_every: int = 1
+    """Every so many rounds the ensemble is drawn anew, otherwise it goes on from where it stands."""
+    solve_at_reset: bool = True
+    """Whether a new episode gets a new solve, though the model is the same."""
+    margin: float = 1.0
+    """How far imagination may leave the range of D, as a share of its extent."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("warm_up", 1), ("plan_every", 1), ("fresh_every", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+
+    def with_reward(self, reward: Callable[[Array, Array, Array], Array], weight: float) -> "ModelBasedConfig":
+        """The same with so much of a reward added to the utility."""
+        if self.utility is None:
+            raise InputError("reward is given, expected none: random actions look for nothing")
+        if not math.isfinite(weight):
+            raise InputError(f"reward_weight is {weight}, expected a finite number")
+        return replace(self, utility=WithReward(self.utility, Task(reward), weight))
+
+
+class Round(NamedTuple):
+    """What came of one round: the model's report, and the solver's."""
+
+    step: int
+    fit: FitReport
+    solve: SolveInfo
+    calibration: float
+    """Share of what happened that lay in the middle 80% of what the ensemble expected, on rows held out."""
+    coverage: float
+
+
+class ModelAgent(Agent):
+    """An explorer of real states that is asked and told; every choice of it is a function of its seed and of D."""
+
+    def __init__(self, config: ModelBasedConfig, state: Entry, action: Entry, *, key: PRNGKeyArray) -> None:
+        self.config = config
+        self.history = History.empty(state, action)
+        self.rounds: list[Round] = []
+        """The reports of all rounds so far."""
+        key_ensemble, self._key = jax.random.split(key)
+        self.ensemble = self._new_ensemble(config.model, key_ensemble)
+        if config.utility is not None:
+            config.solver.check(self._mdp())
+        self._moments: Moments | None = None
+        self._memory: Any = None
+        self._policy: Policy | None = None
+        self._began = True
+        self._planned = 0
+        self._last: tuple[int, bytes, np.ndarray] | None = None
+
+    def learn_horizon(self, steps: int) -> None:
+        pass  # its solvers look as far as they are told to, wherever the episode ends
+
+    def begin(self) -> None:
+        self._began = True
+
+    def tell(self, transition: Transition, reward: float = 0.0) -> None:
+        row = transition
+        self.history = self.history.append(row.state, row.action, row.next_state, row.terminated, row.truncated)
+        self._began = bool(row.terminated | row.truncated)
+
+    def ask(self, state: np.ndarray) -> np.ndarray:
+        now, place = self.steps, np.asarray(state).tobytes()
+        if self._last is None or self._last[:2] != (now, place):
+            self._last = (now, place, self._choose(now, state))
+        return self._last[2]
+
+    def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
+        key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(self._key, now), 3)
+        if self.config.utility is None or now < self.config.warm_up:
+            return np.asarray(_anything(self.history.action_entry, key_random))
+        again = self.config.solver.every_step or (self._began and self.config.solve_at_reset)
+        if not self.rounds or now - self._planned >= self.config.plan_every:
+            report = self._learn(key_fit)
+            calibration = float(_calibration(self.ensemble, self.history, self.config.fit.held_out))
+            self.rounds.append(Round(now, report, self._solve(state, key_solve), calibration, self.coverage))
+            self._planned = now
+        elif self._policy is None or again:
+            self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, key_solve))
+        self._began = False
+        assert self._policy is not None
+        return np.asarray(_follow(self._policy, jnp.asarray(state)))
+
+    def promise(self, state: Any) -> float | None:
+        return float(self.rounds[-1].solve.after) if self.rounds else None
+
+    @property
+    def model(self) -> GaussianEnsemble:
+        if not self.rounds:
+            raise InputError(f"there is no model yet: it is fitted after {self.config.warm_up} steps of warm-up")
+        return self.ensemble
+
+    def utility(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        if self.config.utility is None:
+            raise InputError("random exploration has no utility: use another method")
+        rows, moves = np.asarray(states), np.asarray(actions)
+        leading = rows.shape[:-1]
+        expected = (*leading, *self.history.action_entry.shape)
+        if moves.shape != expected:
+            raise InputError(f"actions has shape {moves.shape}, expected {expected}")
+        flat = (rows.reshape(-1, rows.shape[-1]), moves.reshape(-1, *self.history.action_entry.shape))
+        return np.asarray(_worth(self._mdp(self.model), *map(jnp.asarray, flat), key=self._key)).reshape(leading)
+
+    @property
+    def coverage(self) -> float:
+        """Cells of a standard deviation, as it was when the warm-up ended, that were visited."""
+        rows = np.asarray(self.history.transitions.next_state)[: self.steps]
+        if not len(rows):
+            return 0.0
+        early = rows[: self.config.warm_up]
+        spread = early.std(axis=0)
+        cells = np.round((rows - early.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).astype(np.int64)
+        return float(len(np.unique(cells, axis=0)))
+
+    @property
+    def figures(self) -> list[dict[str, float]]:
+        return [
+            {
+                "step": float(round_.step),
+                "utility": float(round_.solve.after),
+                "saturation": float(round_.solve.saturation),
+                "nll": float(np.mean(round_.fit.held_out.nll)),
+                "error": float(np.mean(round_.fit.held_out.error)),
+                "calibration": round_.calibration,
+                "coverage": round_.coverage,
+                "clipped": float(round_.solve.clipped),
+                "nonfinite": float(round_.solve.nonfinite),
+                "skipped": float(round_.solve.skipped),
+            }
+            for round_ in self.rounds
+        ]
+
+    def _learn(self, key: PRNGKeyArray) -> FitReport:
+        """Train on D, anew or further."""
+        ends = bool(jnp.any(self.history.transitions.terminated & self.history.filled))
+        fresh = len(self.rounds) % self.config.fresh_every == 0
+        if ends and self.ensemble.members.termination is None:
+            self.ensemble = self._new_ensemble(replace(self.config.model, termination=True), key)
+            fresh = True
+        config, moments = replace(self.config.fit, from_scratch=fresh), None if fresh else self._moments
+        fitted = fit(self.ensemble, self.history, config, key=key, moments=moments)
+        self.ensemble, self._moments = fitted.ensemble, fitted.moments
+        return jax.tree.map(np.asarray, fitted.report)
+
+    def _solve(self, state: np.ndarray, key: PRNGKeyArray) -> SolveInfo:
+        solution = self.config.solver.solve(self._mdp(), state, self.history, self._memory, key=key)
+        self._policy, self._memory = solution.policy, solution.memory
+        return jax.tree.map(np.asarray, solution.info)
+
+    def _mdp(self, ensemble: GaussianEnsemble | None = None) -> ExplorationMDP:
+        assert self.config.utility is not None
+        history = self.history if self.steps else None
+        return ExplorationMDP(ensemble or self.ensemble, self.config.utility, history, margin=self.config.margin)
+
+    def _new_ensemble(self, config: GaussianConfig, key: PRNGKeyArray) -> GaussianEnsemble:
+        (dims,), action = self.history.state_entry.shape, self.history.action_entry
+        count = action.shape[0] if action.count is None else action.count
+        return GaussianEnsemble(dims, count, config, numbered=action.count is not None, key=key)
+
+
+def _anything(entry: Entry, key: PRNGKeyArray) -> Array:
+    """A random action."""
+    if entry.count is not None:
+        return jax.random.randint(key, (), 0, entry.count)
+    return jax.random.uniform(key, entry.shape, minval=-1.0, maxval=1.0)
+
+
+RECENT = 512
+"""Rows, the latest, that calibration is measured on; of these, those held out."""
+
+
+@eqx.filter_jit
+def _calibration(ensemble: GaussianEnsemble, history: History, share: float) -> Float[Array, ""]:
+    """How often the truth lies in the middle 80% of the ensemble's mixture, taken for a Gaussian; 0.8 is right."""
+    rows = jnp.maximum(history.size - 1 - jnp.arange(RECENT), 0)
+    counted = (jnp.arange(RECENT) < history.size) & held_out(history, share)[rows]
+    seen = history[rows]
+    forecast = ensemble.forecast(seen.state, seen.action)
+    truth = jax.vmap(ensemble.delta.normalize)(seen.next_state - seen.state)
+    mean = jnp.mean(forecast.mean, axis=0)
+    variance = jnp.mean(forecast.variance + (forecast.mean - mean[None]) ** 2, axis=0)
+    inside = jnp.abs(truth - mean) <= MIDDLE * jnp.sqrt(variance)
+    return jnp.mean(inside, where=counted[:, None])
+
+
+MIDDLE = 1.2815516
+"""Standard deviations on either side of the middle 80% of a Gaussian."""
+
+
+@eqx.filter_jit
+def _worth(mdp: ExplorationMDP, states: Array, actions: Array, *, key: PRNGKeyArray) -> Float[Array, " batch"]:
+    return mdp.step(states, actions, key=key).reward
+
+
+@eqx.filter_jit
+def _follow(policy: Policy, state: Shaped[Array, "*state"]) -> Shaped[Array, "*action"]:
+    return policy(state)
