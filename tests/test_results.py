@@ -1,0 +1,27 @@
+"""What the pages say is what the results say."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools.claims import ROOT, written
+
+RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
+
+
+def test_the_tables_are_those_of_the_results():
+    page = (ROOT / "docs" / "chain.md").read_text()
+    assert written(page) == page, "run python tools/claims.py"
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.parent.name)
+def test_every_figure_has_its_pictures_its_command_and_its_numbers(path: Path):
+    summary = json.loads(path.read_text())
+    name = summary["figure"]
+    assert name == path.parent.name
+    assert summary["command"].startswith(f"maxplore reproduce {name} --seeds {summary['seeds']}")
+    assert all({"x", "median", "p25", "p75"} == set(curve) for curve in summary["curves"].values())
+    assert all({"claim", "paper", "measured", "holds"} == set(claim) for claim in summary["claims"])
+    for suffix in ("png", "svg"):
+        assert (path.parent / f"{name}.{suffix}").stat().st_size > 1000
