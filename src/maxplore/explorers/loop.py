@@ -16,7 +16,7 @@ def run(
 ) -> Float[Array, " episodes"]:
     """The share of all state-action pairs that were tried, after each episode.
 
-    With `stop_when_explored`, episodes after the last new pair are not run: the share stays 1.
+    With `stop_when_explored`, nothing is done any more after the last new pair: the share stays 1.
     """
     world = Finite(chain.length, 2, chain.horizon)
     key_init, key_run = jax.random.split(key)
@@ -31,11 +31,16 @@ def run(
         mind = explorer.observe(world, mind, transition, reward, key=key_observe)
         return (mind, following, tried.at[state, action].set(True)), None
 
+    def step_or_rest(carry: tuple[Any, Array, Array], number: Array) -> tuple[tuple[Any, Array, Array], None]:
+        if not stop_when_explored:
+            return step(carry, number)
+        return jax.lax.cond(jnp.all(carry[2]), lambda: (carry, None), lambda: step(carry, number))
+
     def episode(carry: tuple[Any, Array], number: Array) -> tuple[tuple[Any, Array], Float[Array, ""]]:
         def go(carry: tuple[Any, Array]) -> tuple[Any, Array]:
             mind, tried = carry
             steps = number * world.horizon + jnp.arange(world.horizon)
-            (mind, _, tried), _ = jax.lax.scan(step, (mind, chain.reset(), tried), steps)
+            (mind, _, tried), _ = jax.lax.scan(step_or_rest, (mind, chain.reset(), tried), steps)
             return mind, tried
 
         done = jnp.all(carry[1]) if stop_when_explored else False
