@@ -124,6 +124,10 @@ class Gradient(Solver):
 
     config: GradientConfig = eqx.field(static=True, default=GradientConfig())
 
+    @property
+    def warm_start(self) -> bool:
+        return self.config.warm_start
+
     def check(self, mdp: ExplorationMDP) -> None:
         real(mdp, "gradient")
 
@@ -151,13 +155,12 @@ class Gradient(Solver):
     def run(
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Climber, *, key: PRNGKeyArray
     ) -> Solution:
-        config, (key_init, key_walk) = self.config, jax.random.split(key)
-        statistics, start = real(mdp, "gradient").state, mdp.start(state, config.actors)
-        climber = renormalized(memory, statistics) if config.warm_start else self.init(mdp, key=key_init)
+        config, start = self.config, mdp.start(state, self.config.actors)
+        climber = renormalized(memory, real(mdp, "gradient").state)
 
         def iterate(walk: _Walk, _: None) -> tuple[_Walk, Float[Array, ""]]:
             # Numbered through from solve to solve, so that two of them can be one long one.
-            own = jax.random.fold_in(key_walk, walk.climber.actor_moments.steps)
+            own = jax.random.fold_in(key, walk.climber.actor_moments.steps)
             climber, steps, info = self.improve(mdp, walk.climber, walk.states, walk.info, key=own)
             age = walk.age + config.horizon
             over = jnp.any(steps.terminated, axis=0) | (age >= config.lifetime)

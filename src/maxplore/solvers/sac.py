@@ -87,13 +87,18 @@ class SacConfig:
         for name in ("discount", "tau"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+        if self.active and self.random_episodes >= self.episodes:
+            raise InputError(
+                f"random_episodes is {self.random_episodes}, expected fewer than the {self.episodes} episodes: "
+                "none would be learned from"
+            )
         if not self.active and self.history_updates < 1:
             raise InputError("history_updates is 0 without active: nothing would be learned")
         activation_named(self.activation)
 
 
 LAPTOP = SacConfig(batch_size=256, episodes=20, actors=64, updates=25, initial_log_std=0.0, log_std=(-10.0, 2.0))
-"""A fiftieth of the paper's arithmetic."""
+"""About a seventieth of the paper's arithmetic."""
 
 
 class Networks(eqx.Module):
@@ -138,6 +143,10 @@ class Sac(Solver):
     def uses_history(self) -> bool:
         return self.config.history_updates > 0 or self.config.keep_history
 
+    @property
+    def warm_start(self) -> bool:
+        return self.config.warm_start
+
     def check(self, mdp: ExplorationMDP) -> None:
         real(mdp, "sac")
 
@@ -168,8 +177,8 @@ class Sac(Solver):
     def run(
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Agent, *, key: PRNGKeyArray
     ) -> Solution:
-        config, (key_init, key_history, key_imagine) = self.config, jax.random.split(key, 3)
-        agent = renormalized(memory, real(mdp, "sac").state) if config.warm_start else self.init(mdp, key=key_init)
+        config, (key_history, key_imagine) = self.config, jax.random.split(key)
+        agent = renormalized(memory, real(mdp, "sac").state)
         info, rows = SolveInfo.blank(), None
         if history is not None:
             rows, strange = from_history(mdp, history)
