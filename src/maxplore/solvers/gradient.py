@@ -21,6 +21,7 @@ from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
 from maxplore.solvers.base import Solution, SolveInfo, Solver, imagined, per_step, real
+from maxplore.solvers.draws import normal
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class Gradient(Solver):
         actor = eqx.tree_at(lambda a: a.network, climber.actor, network)
 
         def act(states: Array, key: PRNGKeyArray) -> Array:
-            return jax.vmap(actor.draw)(states, jax.random.normal(key, (states.shape[0], actor.dims))).action
+            return jax.vmap(actor.draw)(states, normal(key, (states.shape[0], actor.dims))).action
 
         steps = mdp.rollout(act, states, config.horizon, key=key_walk)
         goes_on = steps.alive[-1] & ~steps.terminated[-1]
@@ -228,7 +229,7 @@ class Gradient(Solver):
 
         # What the policy is like where it has been.
         seen = jax.lax.stop_gradient(steps.state).reshape(-1, steps.state.shape[-1])
-        drawn = jax.vmap(actor.draw)(seen, jax.random.normal(key_noise, (seen.shape[0], actor.dims)))
+        drawn = jax.vmap(actor.draw)(seen, normal(key_noise, (seen.shape[0], actor.dims)))
         entropy = -jnp.mean(drawn.log_density)
         excess = jnp.mean(jnp.maximum(jnp.abs(drawn.mean) - 2.0, 0.0) ** 2)
         unit = jax.lax.stop_gradient(jnp.mean(jnp.abs(steps.reward)))

@@ -21,6 +21,7 @@ from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
 from maxplore.solvers.base import Solution, SolveInfo, Solver, imagined, per_step, real
+from maxplore.solvers.draws import normal, uniform
 from maxplore.solvers.replay import Batch, from_history, from_steps
 
 
@@ -225,8 +226,8 @@ class Sac(Solver):
             def act(states: Array, key: PRNGKeyArray) -> Array:
                 key_noise, key_uniform = jax.random.split(key)
                 shape = (config.actors, actions)
-                drawn = jax.vmap(actor.draw)(states, jax.random.normal(key_noise, shape)).action
-                return jnp.where(at_random, jax.random.uniform(key_uniform, shape, minval=-1.0), drawn)
+                drawn = jax.vmap(actor.draw)(states, normal(key_noise, shape)).action
+                return jnp.where(at_random, uniform(key_uniform, shape), drawn)
 
             steps = mdp.rollout(act, start, config.steps, key=key_walk, restart=True)
             replay = jax.lax.dynamic_update_slice_in_dim(replay, from_steps(steps), size + number * an_episode, 0)
@@ -257,7 +258,7 @@ class Sac(Solver):
         key_rows, key_noise = jax.random.split(key)
         # All draws at once: a generator inside the loop costs more than many of its matrix products.
         rows = jax.random.randint(key_rows, (updates, config.batch_size), 0, jnp.maximum(filled, 1))
-        noise = jax.random.normal(key_noise, (updates, 2 if config.twin_targets else 1, config.batch_size, actions))
+        noise = normal(key_noise, (updates, 2 if config.twin_targets else 1, config.batch_size, actions))
 
         def step(agent: Agent, now: tuple[Array, Array]) -> tuple[Agent, Losses]:
             batch = Batch.of(replay[now[0]], agent.normalizer, actions)
