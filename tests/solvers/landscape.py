@@ -85,32 +85,32 @@ def optimal_cost(start):
     return start @ p @ start, -gain @ start
 
 
+@eqx.filter_jit
+def walked(policy, change, push, start, steps):
+    """States and actions of a policy in s' = change s + push a."""
+
+    def step(state, _):
+        action = policy(state)
+        return (after := change @ state + push @ action), (after, action)
+
+    return jax.lax.scan(step, start, None, length=steps)[1]
+
+
 def cost_of(policy, start, steps=150):
     """The discounted cost of following a policy in the real thing."""
-
-    def step(state, time):
-        action = policy(state)
-        after = state + jnp.asarray(DRIFT, jnp.float32) @ state + jnp.asarray(PUSH, jnp.float32) @ action
-        paid = jnp.sum(jnp.asarray(COST, jnp.float32) * after**2) + EFFORT * jnp.sum(action**2)
-        return after, DISCOUNT**time * paid
-
-    walk = jax.jit(lambda: jnp.sum(jax.lax.scan(step, jnp.asarray(start, jnp.float32), jnp.arange(steps))[1]))
-    return float(walk())
+    matrices = (jnp.asarray(x, jnp.float32) for x in (np.eye(2) + DRIFT, PUSH, start))
+    states, actions = map(np.asarray, walked(policy, *matrices, steps=steps))
+    return DISCOUNT ** np.arange(steps) @ (states**2 @ COST + EFFORT * actions[:, 0] ** 2)
 
 
 def rooms_pay(policy, near, far, steps=30):
     """What a policy collects in the two rooms from 0 on, as a share of what the best can: to go and stay."""
-
-    def walk(state, _):
-        state = state + jnp.array([0.2, 0.0]) * policy(state)[0]
-        return state, state[0]
-
-    places = jax.jit(lambda: jax.lax.scan(walk, jnp.zeros(2), None, length=steps)[1])()
-    return pays(np.asarray(places), near, far) / max(
-        pays(np.sign(c) * np.minimum(0.2 * np.arange(1, steps + 1), abs(c)), near, far) for c in np.asarray(CENTERS)
-    )
+    matrices = (jnp.asarray(x, jnp.float32) for x in (np.eye(2), [[0.2], [0.0]], np.zeros(2)))
+    states, _ = walked(policy, *matrices, steps=steps)
+    best = (np.sign(c) * np.minimum(0.2 * np.arange(1, steps + 1), abs(c)) for c in np.asarray(CENTERS))
+    return pays(np.asarray(states)[:, 0], near, far) / max(pays(places, near, far) for places in best)
 
 
 def pays(places, near, far):
     bumps = np.exp(-(((places[:, None] - np.asarray(CENTERS)) / np.asarray(WIDTHS)) ** 2))
-    return float(np.sum(bumps @ np.array([near, far])))
+    return np.sum(bumps @ np.array([near, far]))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maxplore import ExplorationMDP, InputError
+from maxplore import ExplorationMDP, History, InputError
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.replay import from_history
 from maxplore.solvers.sac import Sac, SacConfig, renormalized
@@ -56,27 +56,22 @@ def test_it_comes_near_the_optimum_of_a_linear_quadratic_task(config):
     assert int(solution.info.nonfinite) == int(solution.info.clipped) == int(solution.info.skipped) == 0
 
 
-@pytest.mark.parametrize("config", [CONFIG, MODERN], ids=IDS)
-def test_it_goes_to_the_farther_room_if_that_pays_more(config):
-    for near, far in ((0.3, 1.0), (1.0, 0.1)):
-        mdp = two_rooms(near, far)
-        solution = Sac(config).solve(mdp, np.zeros(2), data(mdp), key=jax.random.key(3))
-        assert rooms_pay(solution.policy, near, far) > 0.95
-
-
-def test_the_temperature_finds_the_entropy_that_was_asked_for():
-    mdp = two_rooms()
-    solution = Sac(MODERN).solve(mdp, np.zeros(2), data(mdp), key=jax.random.key(0))
-    np.testing.assert_allclose(solution.info.entropy, -1.0, atol=0.25)
-    assert abs(np.log(solution.info.temperature / MODERN.temperature)) > 0.1
-
-
-def test_from_scratch_it_takes_no_notice_of_what_was_before():
-    mdp, key = two_rooms(), jax.random.key(0)
+def test_it_goes_to_the_farther_room_if_that_pays_more_and_from_scratch_each_time():
+    mdp, key = two_rooms(), jax.random.key(3)
     first = Sac(CONFIG).solve(mdp, np.zeros(2), data(mdp), key=key)
+    assert rooms_pay(first.policy, 0.3, 1.0) > 0.95
     again = Sac(CONFIG).solve(mdp, np.zeros(2), data(mdp), first.memory, key=key)
     for one, two in zip(jax.tree.leaves(first), jax.tree.leaves(again), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_the_temperature_finds_the_entropy_that_was_asked_for():
+    for near, far in ((0.3, 1.0), (1.0, 0.1)):
+        mdp = two_rooms(near, far)
+        solution = Sac(MODERN).solve(mdp, np.zeros(2), data(mdp), key=jax.random.key(3))
+        assert rooms_pay(solution.policy, near, far) > 0.95
+        np.testing.assert_allclose(solution.info.entropy, -1.0, atol=0.25)
+        assert abs(np.log(solution.info.temperature / MODERN.temperature)) > 0.1
 
 
 class NoImagination(ExplorationMDP):
@@ -148,6 +143,10 @@ def test_what_it_cannot_do_is_refused():
         Sac().solve(two_rooms(numbered=True), np.zeros(2), None, key=jax.random.key(0))
     with pytest.raises(InputError, match="Sac learns from D: give a history"):
         Sac().solve(mdp, np.zeros(2), None, key=jax.random.key(0))
+    with pytest.raises(InputError, match="history is empty"):
+        Sac().solve(mdp, np.zeros(2), History.continuous(2, 1), key=jax.random.key(0))
+    with pytest.raises(InputError, match="random_episodes is 3, expected fewer than the 2 episodes"):
+        SacConfig(episodes=2)
     with pytest.raises(InputError, match="batch_size is 0, expected at least 1"):
         SacConfig(batch_size=0)
     with pytest.raises(InputError, match="nothing would be learned"):

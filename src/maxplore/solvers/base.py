@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
@@ -81,6 +82,11 @@ class Solver(eqx.Module):
         """Whether it learns from D too; the others are not compiled anew when the capacity of D doubles."""
         return False
 
+    @property
+    def warm_start(self) -> bool:
+        """Whether a solve goes on from the memory given to it; if not, each begins with a new one."""
+        return True
+
     def check(self, mdp: ExplorationMDP) -> None:
         """An `InputError` if this solver cannot solve such an MDP."""
 
@@ -106,8 +112,10 @@ class Solver(eqx.Module):
             history = None
         elif history is None:
             raise InputError(f"{type(self).__name__} learns from D: give a history")
+        elif not isinstance(history.size, jax.core.Tracer) and int(history.size) == 0:
+            raise InputError("history is empty: append at least one transition before solving")
         key_init, key_run = jax.random.split(key)
-        if memory is None:
+        if memory is None or not self.warm_start:
             memory = _init(self, mdp, key_init)
         return _run(self, mdp, mdp.ensemble.state_entry.batch("state", state), history, memory, key_run)
 

@@ -21,6 +21,7 @@ from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
 from maxplore.solvers.base import Solution, SolveInfo, Solver, imagined, per_step, real
+from maxplore.solvers.draws import normal
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,10 @@ class Gradient(Solver):
 
     config: GradientConfig = eqx.field(static=True, default=GradientConfig())
 
+    @property
+    def warm_start(self) -> bool:
+        return self.config.warm_start
+
     def check(self, mdp: ExplorationMDP) -> None:
         real(mdp, "gradient")
 
@@ -151,13 +156,12 @@ class Gradient(Solver):
     def run(
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Climber, *, key: PRNGKeyArray
     ) -> Solution:
-        config, (key_init, key_walk) = self.config, jax.random.split(key)
-        statistics, start = real(mdp, "gradient").state, mdp.start(state, config.actors)
-        climber = renormalized(memory, statistics) if config.warm_start else self.init(mdp, key=key_init)
+        config, start = self.config, mdp.start(state, self.config.actors)
+        climber = renormalized(memory, real(mdp, "gradient").state)
 
         def iterate(walk: _Walk, _: None) -> tuple[_Walk, Float[Array, ""]]:
             # Numbered through from solve to solve, so that two of them can be one long one.
-            own = jax.random.fold_in(key_walk, walk.climber.actor_moments.steps)
+            own = jax.random.fold_in(key, walk.climber.actor_moments.steps)
             climber, steps, info = self.improve(mdp, walk.climber, walk.states, walk.info, key=own)
             age = walk.age + config.horizon
             over = jnp.any(steps.terminated, axis=0) | (age >= config.lifetime)
@@ -215,7 +219,7 @@ class Gradient(Solver):
         actor = eqx.tree_at(lambda a: a.network, climber.actor, network)
 
         def act(states: Array, key: PRNGKeyArray) -> Array:
-            return jax.vmap(actor.draw)(states, jax.random.normal(key, (states.shape[0], actor.dims))).action
+            return jax.vmap(actor.draw)(states, normal(key, (states.shape[0], actor.dims))).action
 
         steps = mdp.rollout(act, states, config.horizon, key=key_walk)
         goes_on = steps.alive[-1] & ~steps.terminated[-1]
@@ -225,7 +229,7 @@ class Gradient(Solver):
 
         # What the policy is like where it has been.
         seen = jax.lax.stop_gradient(steps.state).reshape(-1, steps.state.shape[-1])
-        drawn = jax.vmap(actor.draw)(seen, jax.random.normal(key_noise, (seen.shape[0], actor.dims)))
+        drawn = jax.vmap(actor.draw)(seen, normal(key_noise, (seen.shape[0], actor.dims)))
         entropy = -jnp.mean(drawn.log_density)
         excess = jnp.mean(jnp.maximum(jnp.abs(drawn.mean) - 2.0, 0.0) ** 2)
         unit = jax.lax.stop_gradient(jnp.mean(jnp.abs(steps.reward)))

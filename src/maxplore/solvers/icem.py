@@ -16,6 +16,7 @@ from maxplore.errors import InputError
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP, Step
 from maxplore.solvers.base import Policy, Solution, SolveInfo, Solver, imagined
+from maxplore.solvers.draws import normal
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def colored_noise(
     alone = np.zeros(frequency.size, bool)
     alone[0], alone[-1] = True, alone[-1] or horizon % 2 == 0
     variance = np.sum(np.where(alone, 2, 4) * amplitude**2) / horizon**2
-    parts = jax.random.normal(key, (2, count, dims, frequency.size))
+    parts = normal(key, (2, count, dims, frequency.size))
     strength = jnp.asarray(amplitude / np.sqrt(variance), jnp.float32)[None, None]
     single = jnp.asarray(alone)[None, None]
     waves = jax.lax.complex(

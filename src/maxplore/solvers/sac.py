@@ -21,6 +21,7 @@ from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
 from maxplore.solvers.base import Solution, SolveInfo, Solver, imagined, per_step, real
+from maxplore.solvers.draws import normal, uniform
 from maxplore.solvers.replay import Batch, from_history, from_steps
 
 
@@ -87,13 +88,18 @@ class SacConfig:
         for name in ("discount", "tau"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+        if self.active and self.random_episodes >= self.episodes:
+            raise InputError(
+                f"random_episodes is {self.random_episodes}, expected fewer than the {self.episodes} episodes: "
+                "none would be learned from"
+            )
         if not self.active and self.history_updates < 1:
             raise InputError("history_updates is 0 without active: nothing would be learned")
         activation_named(self.activation)
 
 
 LAPTOP = SacConfig(batch_size=256, episodes=20, actors=64, updates=25, initial_log_std=0.0, log_std=(-10.0, 2.0))
-"""A fiftieth of the paper's arithmetic."""
+"""About a seventieth of the paper's arithmetic."""
 
 
 class Networks(eqx.Module):
@@ -138,6 +144,10 @@ class Sac(Solver):
     def uses_history(self) -> bool:
         return self.config.history_updates > 0 or self.config.keep_history
 
+    @property
+    def warm_start(self) -> bool:
+        return self.config.warm_start
+
     def check(self, mdp: ExplorationMDP) -> None:
         real(mdp, "sac")
 
@@ -168,8 +178,8 @@ class Sac(Solver):
     def run(
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Agent, *, key: PRNGKeyArray
     ) -> Solution:
-        config, (key_init, key_history, key_imagine) = self.config, jax.random.split(key, 3)
-        agent = renormalized(memory, real(mdp, "sac").state) if config.warm_start else self.init(mdp, key=key_init)
+        config, (key_history, key_imagine) = self.config, jax.random.split(key)
+        agent = renormalized(memory, real(mdp, "sac").state)
         info, rows = SolveInfo.blank(), None
         if history is not None:
             rows, strange = from_history(mdp, history)
@@ -216,8 +226,8 @@ class Sac(Solver):
             def act(states: Array, key: PRNGKeyArray) -> Array:
                 key_noise, key_uniform = jax.random.split(key)
                 shape = (config.actors, actions)
-                drawn = jax.vmap(actor.draw)(states, jax.random.normal(key_noise, shape)).action
-                return jnp.where(at_random, jax.random.uniform(key_uniform, shape, minval=-1.0), drawn)
+                drawn = jax.vmap(actor.draw)(states, normal(key_noise, shape)).action
+                return jnp.where(at_random, uniform(key_uniform, shape), drawn)
 
             steps = mdp.rollout(act, start, config.steps, key=key_walk, restart=True)
             replay = jax.lax.dynamic_update_slice_in_dim(replay, from_steps(steps), size + number * an_episode, 0)
@@ -248,7 +258,7 @@ class Sac(Solver):
         key_rows, key_noise = jax.random.split(key)
         # All draws at once: a generator inside the loop costs more than many of its matrix products.
         rows = jax.random.randint(key_rows, (updates, config.batch_size), 0, jnp.maximum(filled, 1))
-        noise = jax.random.normal(key_noise, (updates, 2 if config.twin_targets else 1, config.batch_size, actions))
+        noise = normal(key_noise, (updates, 2 if config.twin_targets else 1, config.batch_size, actions))
 
         def step(agent: Agent, now: tuple[Array, Array]) -> tuple[Agent, Losses]:
             batch = Batch.of(replay[now[0]], agent.normalizer, actions)
