@@ -35,7 +35,8 @@ TINY = MemberConfig(members=3, depth=1, width=32, activation="tanh", first_gain=
 
 FINITE: Mapping[str, Mapping[str, FiniteExplorer]] = {
     "max": {
-        "fast": MaxExplorer(FiniteMaxConfig(warm_up=0)),
+        # One random episode: with none, members that have seen next to nothing may all agree, and stay where they are.
+        "fast": MaxExplorer(FiniteMaxConfig(warm_up=1)),
         "paper": MaxExplorer(PAPER_MAX),
         "smoke": MaxExplorer(FiniteMaxConfig(TINY, warm_up=0)),
     },

@@ -1,0 +1,134 @@
+"""The Explorer on real states: Algorithm 1, in seconds (preset smoke)."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from maxplore import Explorer, InputError
+from maxplore.explorers.model_based import ModelAgent
+from maxplore.methods import METHODS, model_based
+
+
+def explorer_of(env: gym.Env[Any, Any], **settings: Any) -> Explorer:
+    chosen: dict[str, Any] = {"preset": "smoke"} | settings
+    return Explorer(env.observation_space, env.action_space, **chosen)
+
+
+@pytest.fixture(scope="module")
+def explored():
+    env = gym.make("maxplore/MountainCar-v0")
+    explorer = explorer_of(env, seed=3)
+    return explorer, explorer.explore(env, 40)
+
+
+def test_asked_and_told_it_does_what_it_does_in_explore(explored):
+    explorer, summary = explored
+    env = gym.make("maxplore/MountainCar-v0")
+    other = explorer_of(env, seed=3)
+    observation, _ = env.reset(seed=3)
+    for _ in range(40):
+        action = other.ask(observation)
+        np.testing.assert_array_equal(action, other.ask(observation), "asking again gives the same")
+        following, reward, terminated, truncated, _ = env.step(action)
+        other.tell(observation, action, following, terminated=terminated, truncated=truncated, reward=float(reward))
+        observation = following
+    assert summary.steps == other.steps == explorer.steps == 40
+    for own, told in zip(
+        (explorer.history.transitions.action, explorer.history.transitions.next_state),
+        (other.history.transitions.action, other.history.transitions.next_state),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(own, told)
+
+
+def test_it_warms_up_then_fits_and_plans_every_so_many_steps(explored):
+    explorer, _ = explored
+    assert [row["step"] for row in explorer.figures] == [10.0, 35.0]
+    for row in explorer.figures:
+        assert np.isfinite([row[name] for name in ("utility", "nll", "error", "coverage", "clipped")]).all()
+        assert 0 <= row["calibration"] <= 1
+        assert row["nonfinite"] == 0
+    actions = np.asarray(explorer.history.transitions.action)[:40]
+    assert (np.abs(actions) <= 1).all()
+
+
+def test_utility_and_model_are_there_to_be_asked(explored):
+    explorer, _ = explored
+    states, actions = np.zeros((7, 2)), np.zeros((7, 1))
+    utility = explorer.utility(states, actions)
+    assert utility.shape == (7,)
+    assert np.isfinite(utility).all()
+    assert explorer.model.predict(states, actions)[0].shape == (3, 7, 2)
+    with pytest.raises(InputError, match=r"actions has shape \(6, 1\), expected \(7, 1\)"):
+        explorer.utility(states, actions[:6])
+    assert explorer.coverage > 1
+
+
+def test_before_the_warm_up_is_over_there_is_no_model():
+    explorer = explorer_of(gym.make("maxplore/MountainCar-v0"))
+    with pytest.raises(InputError, match="there is no model yet: it is fitted after 10 steps"):
+        _ = explorer.model
+
+
+def test_numbered_actions_and_early_ends(explored):
+    """CartPole: plans by trajectory optimisation, and learns where episodes end once one has."""
+    env = gym.make("CartPole-v1")
+    explorer = explorer_of(env, plan_every=10)
+    explorer.explore(env, 45)
+    assert isinstance(explorer._agent, ModelAgent)
+    assert np.asarray(explorer.history.transitions.terminated).any()
+    assert explorer._agent.ensemble.members.termination is not None
+    assert set(np.unique(explorer.history.transitions.action[:45])) <= {0, 1}
+
+
+def test_a_reward_is_in_the_environments_own_units_and_moves_the_utility():
+    """Pendulum's torque is within +-2: a reward that is the torque itself adds twice the inner action."""
+    env = gym.make("Pendulum-v1")
+    plain, paid = (
+        explorer_of(env, warm_up=20, reward=lambda s, a, s2: a[0], reward_weight=weight) for weight in (0.0, 1.0)
+    )
+    for explorer in (plain, paid):
+        explorer.explore(env, 21)
+    states, torques = np.zeros((5, 3)), np.linspace(-2, 2, 5)[:, None]
+    # Up to the first plan both have seen and learned the same.
+    np.testing.assert_allclose(
+        paid.utility(states, torques) - plain.utility(states, torques), torques[:, 0], rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("preset", ["fast", "paper", "smoke"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_config_in_every_preset(method, preset):
+    config = model_based(method, preset, {"members": 4}, numbered=False)
+    assert config.model.members == 4
+    assert config.utility == METHODS[method].utility
+
+
+def test_the_paper_preset_is_the_appendix():
+    config = model_based("max", "paper", {}, numbered=False)
+    assert (config.model.members, config.model.depth, config.model.width) == (32, 4, 512)
+    assert (config.warm_up, config.plan_every, config.fresh_every, config.fit.epochs) == (256, 25, 1, 50)
+    assert config.fit.held_out == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "maax"}, "method is 'maax', expected one of max, tvax"),
+        ({"preset": "quick"}, "preset is 'quick', expected one of fast, paper, smoke"),
+        ({"memmbers": 3}, "there is no setting 'memmbers' here, expected one of: members"),
+        ({"warm_up": 0}, "warm_up is 0, expected at least 1"),
+        ({"method": "random", "reward": lambda s, a, s2: s[0]}, "random actions look for nothing"),
+        ({"reward": lambda s, a, s2: s[0], "reward_weight": np.inf}, "reward_weight is inf"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(settings, message):
+    with pytest.raises(InputError, match=message):
+        explorer_of(gym.make("maxplore/MountainCar-v0"), **settings)
+
+
+def test_reactive_methods_need_real_actions():
+    with pytest.raises(InputError, match="method is 'jdrx', which needs real actions, got Discrete ones: use max"):
+        explorer_of(gym.make("CartPole-v1"), method="jdrx")
