@@ -375,3 +375,23 @@ def test_steps_and_shares_that_make_no_sense_are_refused():
     assert refusal(explorer.explore, Shelf(), -1) == "steps is -1, expected at least 0"
     for share in (-0.1, 1.0, float("nan")):
         assert refusal(explorer.explore, Shelf(), 1, until_utility=share).startswith("until_utility is ")
+
+
+def test_the_chain_tells_how_long_its_episodes_are():
+    env = gym.make("maxplore/Chain-v0", length=5)
+    explorer = Explorer(env.observation_space, env.action_space, method="oracle")
+    explorer.explore(env, 1)
+    assert isinstance(explorer._agent, FiniteAgent)
+    assert (explorer._agent.world.horizon, explorer._agent.world.known_end) == (14, True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"preset": "paper", "rounds": 0}, "rounds is 0, expected at least 1"),
+        ({"preset": "paper", "planner_depth": 0}, "depth is 0, expected at least 1"),
+    ],
+)
+def test_an_impossible_search_is_refused(settings: dict[str, Any], message: str):
+    with pytest.raises(InputError, match=message):
+        Explorer(spaces.Discrete(3), spaces.Discrete(2), **settings)

@@ -19,7 +19,7 @@ def table(root: Path = ROOT) -> str:
         claims = summary["claims"]
         if len(claims) > 12:  # one claim for each of many lengths
             held = sum(claim["holds"] for claim in claims)
-            worst = max(claim["measured"] for claim in claims)
+            worst = max(math.inf if claim["measured"] is None else claim["measured"] for claim in claims)
             what = f"{claims[0]['claim']}, and so on: {len(claims)} claims, worst value shown"
             rows.append(f"| {name} | {what} | {claims[0]['paper']} | {worst:g} | {held} of {len(claims)} |")
             continue

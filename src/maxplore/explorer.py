@@ -146,7 +146,8 @@ class Explorer:
             if own != other:
                 raise InputError(f"the environment's {name} is {other}, expected {own}, the explorer's")
         limit = env.spec.max_episode_steps if env.spec is not None else None
-        if limit is not None:
+        limit = limit or getattr(env.unwrapped, "horizon", None)  # an environment that cuts its own episodes off
+        if isinstance(limit, int) and limit > 0:
             self._agent.learn_horizon(limit)
         episodes, done, promise = 0, 0, None
         while done < steps:

@@ -73,6 +73,11 @@ class ChainEnv(gym.Env[np.int64, int | np.int64]):
         self.render_mode = render_mode
         self._state, self._time = START, 0
 
+    @property
+    def horizon(self) -> int:
+        """Steps of an episode."""
+        return self.chain.horizon
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:

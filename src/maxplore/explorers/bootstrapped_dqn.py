@@ -45,7 +45,7 @@ class BootstrappedDqnMind(eqx.Module):
 class BootstrappedDqnExplorer(FiniteExplorer):
     """Heads differ by their initialisation alone; all learn from all transitions, after each episode.
 
-    They share the hidden layers, as in Osband et al.; networks of their own explore more than the paper reports.
+    They share the hidden layers, as in Osband et al.
     """
 
     config: BootstrappedDqnConfig = eqx.field(static=True, default=BootstrappedDqnConfig())

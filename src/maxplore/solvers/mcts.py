@@ -4,6 +4,7 @@ A node is a sequence of actions, not a state: every round walks down from the cu
 state from the table. What the paper leaves open is a field of `Search`.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from maxplore.errors import InputError
 from maxplore.solvers.value_iteration import Table
 
 
@@ -28,6 +30,17 @@ class Search:
     """Of utilities along a plan."""
     prior: float = 1.0
     """Thompson sampling: standard deviation of one return, before any is seen. It counts as one observation."""
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "trajectories"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.depth is not None and self.depth < 1:
+            raise InputError(f"depth is {self.depth}, expected at least 1, or None for the end of the episode")
+        if not 0 <= self.discount <= 1:
+            raise InputError(f"discount is {self.discount}, expected a number from 0 to 1")
+        if not 0 <= self.prior < math.inf:
+            raise InputError(f"prior is {self.prior}, expected a finite number of at least 0")
 
     def values(
         self, table: Table, state: Int[Array, ""], remaining: Int[Array, ""], horizon: int, *, key: PRNGKeyArray
