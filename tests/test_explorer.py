@@ -395,3 +395,14 @@ def test_the_chain_tells_how_long_its_episodes_are():
 def test_an_impossible_search_is_refused(settings: dict[str, Any], message: str):
     with pytest.raises(InputError, match=message):
         Explorer(spaces.Discrete(3), spaces.Discrete(2), **settings)
+
+
+def test_nothing_is_promised_before_the_models_have_learned_anything():
+    explorer = Explorer(spaces.Discrete(3), spaces.Discrete(2), preset="smoke", warm_up=1, horizon=4)
+    for _ in range(3):
+        explorer.tell(0, 0, 1)
+        assert explorer._agent.promise(1) is None
+    explorer.tell(0, 0, 1)
+    promised = explorer._agent.promise(1)
+    assert promised is not None
+    assert promised >= 0

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figure.add_argument("--seeds", type=int, help="how many (default: the figure's own number)")
     figure.add_argument("--episodes", type=int, help="how many (default: the figure's own number)")
     figure.add_argument("--configs", type=int, help="of a grid: settings of each method, 0 for all of them")
-    figure.add_argument("--out", type=Path, help="where to (default: results/FIGURE)")
+    figure.add_argument("--out", type=Path, help="where to (default: runs/FIGURE)")
     given = parser.parse_args(arguments)
 
     # Nothing heavy is imported before it is needed: --help answers at once.
@@ -47,13 +47,16 @@ def _reproduce(given: argparse.Namespace) -> int:
 
     with contextlib.suppress(RuntimeError):  # JAX has started already: then it is its owner's choice
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)  # seeds are dealt out to devices
-    out = given.out or Path("results") / given.figure
+    out = given.out or Path("runs") / given.figure
     wanted = {"seeds": given.seeds, "episodes": given.episodes, "configs": given.configs}
     try:
         summary = reproduce(given.figure, out, **wanted, say=_say)
     except (InputError, OSError) as error:
         sys.stderr.write(f"maxplore: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("maxplore: interrupted, nothing was written but the settings of a grid that were done\n")
+        return 130
     for claim in summary["claims"]:
         verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
         _say(f"{verdict:14s} {claim['claim']}: {claim['measured']} (paper: {claim['paper']})")

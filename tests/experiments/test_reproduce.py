@@ -37,8 +37,19 @@ def test_a_figure_is_written_with_its_numbers_and_its_claims(tmp_path, capsys):
         assert len(curve["x"]) == len(curve["median"]) == len(curve["p25"]) == len(curve["p75"]) == 5
     for suffix in ("png", "svg"):
         assert (tmp_path / "new" / f"chain-trap.{suffix}").stat().st_size > 1000
+    assert len(list((tmp_path / "new").iterdir())) == 3, "nothing half-written"
     told = capsys.readouterr().out
     assert all(claim["claim"] in told for claim in summary["claims"])
+
+
+def test_an_interrupt_is_one_line(tmp_path, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("maxplore.experiments.exploration.explored_shares", interrupted)
+    assert main(["reproduce", "chain", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

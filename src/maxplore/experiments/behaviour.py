@@ -54,7 +54,7 @@ class Behaviour:
         swapped = np.asarray(Chain.random(self.length, key=jax.random.split(keys[0])[0]).swapped)
         claims = (
             Claim("episodes until every member knows every transition (median)", "less than 20", _learned),
-            Claim("median rank of plan utility at novel steps among all planned steps", "high", _correlates),
+            Claim("rank of plan utility at novel steps within their episode: median above 0.5", "high", _correlates),
         )
         return Measured(
             {"explorer": repr(self.explorer), "length": str(self.length)},
@@ -142,12 +142,15 @@ def _learned(measured: tuple[Episode, int]) -> tuple[float, bool]:
 
 
 def _correlates(measured: tuple[Episode, int]) -> tuple[float, bool]:
-    """Where in the order of all planned steps of its run the median novel one is: 0.5 would be chance."""
+    """Where in the order of all steps of its own episode the median novel one is."""
     episodes, warm_up = measured
     ranks: list[float] = []
-    for novel, value in zip(episodes.novel[:, warm_up:], episodes.value[:, warm_up:], strict=True):
-        order = value.reshape(-1).argsort().argsort() / max(value.size - 1, 1)
-        ranks.extend(order[novel.reshape(-1)])
+    for novel, value in zip(
+        np.concatenate(list(episodes.novel[:, warm_up:])),
+        np.concatenate(list(episodes.value[:, warm_up:])),
+        strict=True,
+    ):
+        ranks.extend((value.argsort().argsort() / max(value.size - 1, 1))[novel])
     median = float(np.median(ranks)) if ranks else np.nan
     return median, median > 0.5
 

@@ -56,9 +56,10 @@ def reproduce(
     }
     mpl.use("Agg")
     figure = experiment.draw(summary)
+    # All is written before anything is put in its place: pictures never stand beside the numbers of another run.
     for suffix in ("png", "svg"):
-        figure.savefig(out / f"{name}.{suffix}", dpi=150)
-    temporary = out / "summary.json.part"
-    temporary.write_text(json.dumps(summary, indent=1) + "\n")
-    temporary.replace(out / "summary.json")
+        figure.savefig(out / f"{name}.{suffix}.part", dpi=150, format=suffix)
+    (out / "summary.json.part").write_text(json.dumps(summary, indent=1) + "\n")
+    for file in (f"{name}.png", f"{name}.svg", "summary.json"):
+        (out / f"{file}.part").replace(out / file)
     return summary

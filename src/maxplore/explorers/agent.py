@@ -99,7 +99,7 @@ class FiniteAgent(Agent):
         self.history = self.history.append(row.state, row.action, row.next_state, row.terminated, row.truncated)
 
     def promise(self, state: Any) -> float | None:
-        if not isinstance(self.explorer, MaxExplorer):
+        if not isinstance(self.explorer, MaxExplorer) or self.explorer.warming_up(self.world, self.mind):
             return None
         return float(_promise(self.explorer, self.world, self.mind, jnp.asarray(state, jnp.int32), *self._now))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore.errors import InputError
 from maxplore.explorers.base import Finite, FiniteExplorer
@@ -63,7 +63,7 @@ class MaxExplorer(FiniteExplorer):
         return MaxMind(Memory.empty(world), ensemble, Moments.zero(ensemble.members))
 
     def act(self, world: Finite, mind: MaxMind, state: Int[Array, ""], *, key: PRNGKeyArray) -> Int[Array, ""]:
-        at_random = mind.memory.total < self.config.warm_up * world.horizon
+        at_random = self.warming_up(world, mind)
         key_plan, key_choose = jax.random.split(key)
         values = jax.lax.cond(
             at_random,
@@ -71,6 +71,10 @@ class MaxExplorer(FiniteExplorer):
             lambda: self.values(world, mind, state, key=key_plan),
         )
         return choose(world, values, at_random, key=key_choose)
+
+    def warming_up(self, world: Finite, mind: MaxMind) -> Bool[Array, ""]:
+        """Whether it still acts at random, its models untrained."""
+        return mind.memory.total < self.config.warm_up * world.horizon
 
     def observe(
         self, world: Finite, mind: MaxMind, transition: Transition, reward: Float[Array, ""], *, key: PRNGKeyArray
