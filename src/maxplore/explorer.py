@@ -1,5 +1,6 @@
 """The user's object: it is asked for actions, told what came of them, and keeps what was learned."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,6 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from maxplore import spaces
 from maxplore.errors import InputError
@@ -18,12 +18,11 @@ from maxplore.explorers.model_based import ModelAgent
 from maxplore.history import History, Transition
 from maxplore.methods import finite_explorer, model_based
 from maxplore.models.ensemble import Ensemble
+from maxplore.progress import Show, shown
+from maxplore.rewards import Reward, every_reward, inner
 
 FAR = 100
 """How many steps to plan for where nobody knows how long an episode is."""
-
-Reward = Callable[[Array, Array, Array], Array]
-"""`reward(state, action, next_state)` of one transition, in `jax.numpy`, in the environment's own units."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ class Explorer:
     """Explores an environment with no reward at all.
 
     `method` and `preset` name a row of `maxplore.methods`; `horizon` is the length of an episode where it is known
-    (`explore` asks the environment), and any setting of the method may be given by name. A `reward` of real states,
-    times `reward_weight`, is added to the utility; without one, exploration is pure.
+    (`explore` asks the environment), and any setting of the method may be given by name. A `reward`, times
+    `reward_weight`, is added to the utility; without one, exploration is pure.
 
     >>> env = gym.make("FrozenLake-v1", is_slippery=False)
     >>> explorer = Explorer(env.observation_space, env.action_space, members=3)
@@ -79,18 +78,18 @@ class Explorer:
         self._explored = False
         self._most = 0.0
         key, states, actions = jax.random.key(seed), self._observations.entry, self._actions.entry
+        if not math.isfinite(reward_weight):
+            raise InputError(f"reward_weight is {reward_weight}, expected a finite number")
+        paid = None if reward is None else inner(reward, self._observations, self._actions)
         self._agent: Agent
         if states.count is not None and actions.count is not None:
-            if reward is not None:
-                raise InputError("reward is given, expected none: it cannot be mixed in for Discrete spaces yet")
             world = Finite(states.count, actions.count, horizon or FAR, horizon is not None)
-            self._agent = FiniteAgent(finite_explorer(method, preset, settings), world, key=key)
+            external = None if paid is None else reward_weight * every_reward(paid, states.count, actions.count)
+            self._agent = FiniteAgent(finite_explorer(method, preset, settings), world, key=key, external=external)
         else:
             config = model_based(method, preset, settings, numbered=actions.count is not None)
-            if reward is not None:
-                config = config.with_reward(
-                    lambda s, a, s2: reward(s, self._actions.traced(a), s2), float(reward_weight)
-                )
+            if paid is not None:
+                config = config.with_reward(paid, float(reward_weight))
             self._agent = ModelAgent(config, states, actions, key=key)
 
     @property
@@ -130,8 +129,19 @@ class Explorer:
         self._agent.tell(Transition(*row), float(reward))
         self._next, self._episode_over = following, bool(terminated or truncated)
 
-    def explore(self, env: gym.Env[Any, Any], steps: int, *, until_utility: float = 0.0) -> Summary:
+    def explore(
+        self,
+        env: gym.Env[Any, Any],
+        steps: int,
+        *,
+        until_utility: float = 0.0,
+        progress: bool | None = None,
+        watch: Callable[[dict[str, float]], None] | None = None,
+    ) -> Summary:
         """Explore an environment for so many steps.
+
+        A bar shows how it goes (`progress`; by default if there is a terminal), and `watch` is called with the figures
+        of every round of fitting and planning, as they come.
 
         It ends before if what the best plan promises, at the beginning of an episode, is below `until_utility` times
         the most that any plan promised. An episode that is cut off at the end is begun anew by the next call.
@@ -149,6 +159,10 @@ class Explorer:
         limit = limit or getattr(env.unwrapped, "horizon", None)  # an environment that cuts its own episodes off
         if isinstance(limit, int) and limit > 0:
             self._agent.learn_horizon(limit)
+        with shown(steps, wanted=progress, watch=watch) as show:
+            return self._explore(env, steps, until_utility, show)
+
+    def _explore(self, env: gym.Env[Any, Any], steps: int, until_utility: float, show: Show) -> Summary:
         episodes, done, promise = 0, 0, None
         while done < steps:
             observation, _ = env.reset(seed=None if self._explored else self._seed)
@@ -174,6 +188,7 @@ class Explorer:
                     reward=float(reward),
                 )
                 observation, over, done = following, bool(terminated or truncated), done + 1
+                show(done, self._agent.latest)
         return Summary(done, episodes, self.coverage, promise)
 
     @property

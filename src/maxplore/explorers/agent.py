@@ -67,6 +67,11 @@ class Agent(ABC):
     def figures(self) -> list[dict[str, float]]:
         """How learning went, one row a round."""
 
+    @property
+    def latest(self) -> dict[str, float] | None:
+        """The figures of the newest round; None before the first."""
+        return None
+
     @abstractmethod
     def learn_horizon(self, steps: int) -> None:
         """Episodes are so long, as is known now."""
@@ -75,10 +80,24 @@ class Agent(ABC):
 class FiniteAgent(Agent):
     """The same explorer as in a compiled run, with the same keys: the same transitions give the same actions."""
 
-    def __init__(self, explorer: FiniteExplorer, world: Finite, *, key: PRNGKeyArray) -> None:
+    def __init__(
+        self,
+        explorer: FiniteExplorer,
+        world: Finite,
+        *,
+        key: PRNGKeyArray,
+        external: Float[Array, "states actions states"] | None = None,
+    ) -> None:
+        """With `external`, what every transition pays is added to MAX's utility."""
         key_init, self._key = jax.random.split(key)
         self.explorer, self.world = explorer, world
         self.mind: Any = _init(explorer, world, key_init)
+        if external is not None:
+            if not isinstance(self.mind, MaxMind):
+                raise InputError(
+                    "reward is given, expected none: among methods for Discrete spaces only max mixes it in"
+                )
+            self.mind = MaxMind(self.mind.memory, self.mind.ensemble, self.mind.moments, external)
         self.history = History.discrete(world.states, world.actions)
 
     def learn_horizon(self, steps: int) -> None:

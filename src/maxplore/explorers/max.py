@@ -51,6 +51,8 @@ class MaxMind(eqx.Module):
     memory: Memory
     ensemble: CategoricalEnsemble
     moments: Moments
+    external: Float[Array, "states actions states"] | None = None
+    """What every transition pays besides its utility; None is pure exploration."""
 
 
 class MaxExplorer(FiniteExplorer):
@@ -90,7 +92,7 @@ class MaxExplorer(FiniteExplorer):
             lambda: Learned(mind.ensemble.members, mind.moments),
         )
         ensemble = eqx.tree_at(lambda e: e.members, mind.ensemble, learned.members)
-        return MaxMind(memory, ensemble, learned.moments)
+        return MaxMind(memory, ensemble, learned.moments, mind.external)
 
     def values(
         self, world: Finite, mind: MaxMind, state: Int[Array, ""], *, key: PRNGKeyArray
@@ -103,4 +105,7 @@ class MaxExplorer(FiniteExplorer):
 def tabulate(mind: MaxMind) -> Table:
     """The exploration MDP written out: one forward pass of all pairs."""
     probabilities = jax.nn.softmax(mind.ensemble.table())
-    return Table(jnp.mean(probabilities, axis=0), jensen_shannon(probabilities), 1.0 - mind.memory.terminal)
+    transition, pays = jnp.mean(probabilities, axis=0), jensen_shannon(probabilities)
+    if mind.external is not None:
+        pays = pays + jnp.sum(transition * mind.external, axis=-1)
+    return Table(transition, pays, 1.0 - mind.memory.terminal)

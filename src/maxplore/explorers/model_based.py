@@ -1,7 +1,5 @@
 """Algorithm 1 for real states: warm up, then again and again fit the ensemble, solve the exploration MDP, act."""
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +17,7 @@ from maxplore.mdp import ExplorationMDP
 from maxplore.models import FitConfig, GaussianConfig, GaussianEnsemble, fit
 from maxplore.models.adam import Moments
 from maxplore.models.fit import FitReport
+from maxplore.rewards import Reward
 from maxplore.solvers import Gradient, Policy, SolveInfo, Solver
 from maxplore.utilities import JensenRenyi, Task, WithReward
 from maxplore.utilities.base import Utility
@@ -52,12 +51,10 @@ class ModelBasedConfig:
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
 
-    def with_reward(self, reward: Callable[[Array, Array, Array], Array], weight: float) -> "ModelBasedConfig":
+    def with_reward(self, reward: Reward, weight: float) -> "ModelBasedConfig":
         """The same with so much of a reward added to the utility."""
         if self.utility is None:
             raise InputError("reward is given, expected none: random actions look for nothing")
-        if not math.isfinite(weight):
-            raise InputError(f"reward_weight is {weight}, expected a finite number")
         return replace(self, utility=WithReward(self.utility, Task(reward), weight))
 
 
@@ -157,21 +154,11 @@ class ModelAgent(Agent):
 
     @property
     def figures(self) -> list[dict[str, float]]:
-        return [
-            {
-                "step": float(round_.step),
-                "utility": float(round_.solve.after),
-                "saturation": float(round_.solve.saturation),
-                "nll": float(np.mean(round_.fit.held_out.nll)),
-                "error": float(np.mean(round_.fit.held_out.error)),
-                "calibration": round_.calibration,
-                "coverage": round_.coverage,
-                "clipped": float(round_.solve.clipped),
-                "nonfinite": float(round_.solve.nonfinite),
-                "skipped": float(round_.solve.skipped),
-            }
-            for round_ in self.rounds
-        ]
+        return [_figures(round_) for round_ in self.rounds]
+
+    @property
+    def latest(self) -> dict[str, float] | None:
+        return _figures(self.rounds[-1]) if self.rounds else None
 
     def _learn(self, key: PRNGKeyArray) -> FitReport:
         """Train on D, anew or further."""
@@ -199,6 +186,22 @@ class ModelAgent(Agent):
         (dims,), action = self.history.state_entry.shape, self.history.action_entry
         count = action.shape[0] if action.count is None else action.count
         return GaussianEnsemble(dims, count, config, numbered=action.count is not None, key=key)
+
+
+def _figures(round_: Round) -> dict[str, float]:
+    """A round in plain numbers, by name."""
+    return {
+        "step": float(round_.step),
+        "utility": float(round_.solve.after),
+        "saturation": float(round_.solve.saturation),
+        "nll": float(np.mean(round_.fit.held_out.nll)),
+        "error": float(np.mean(round_.fit.held_out.error)),
+        "calibration": round_.calibration,
+        "coverage": round_.coverage,
+        "clipped": float(round_.solve.clipped),
+        "nonfinite": float(round_.solve.nonfinite),
+        "skipped": float(round_.solve.skipped),
+    }
 
 
 def _anything(entry: Entry, key: PRNGKeyArray) -> Array:

@@ -1,0 +1,193 @@
+"""How much of an environment each method sees, what it costs, and how well its model then predicts.
+
+    python benchmarks/exploration.py half-cheetah [--methods max random] [--seeds 3] [--steps 3000] [--out DIR]
+
+Every run is a process of its own on one core, as many side by side as there are cores; one that is finished is never
+run again, so the command goes on where it was stopped. Writes DIR/ENV.json, by default in results/benchmarks/.
+Any setting of a method can be changed: `--set members=7 fresh_every=1`.
+"""
+
+import argparse
+import ast
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+FIRST_SEED = 1000
+"""Seeds that are reported; what was tuned was tuned on others."""
+MARKS = 24
+"""Points of a coverage curve."""
+
+
+class Study(NamedTuple):
+    """An environment, how long it is explored, and what counts as having seen something of it."""
+
+    env: str
+    steps: int
+    methods: tuple[str, ...]
+    bins: Callable[[Any], Any]
+    """The bins, as whole numbers `[steps, axes]`, that observations fall into."""
+    measured_in: str
+
+
+def mountain_car_bins(rows: Any) -> Any:
+    """A 40 x 40 grid over all positions and velocities."""
+    import numpy as np
+
+    low, high = np.array([-1.2, -0.07]), np.array([0.6, 0.07])
+    return np.clip((40 * (rows - low) / (high - low)).astype(int), 0, 39)
+
+
+def half_cheetah_bins(rows: Any) -> Any:
+    """z by 0.15, pitch by 30 degrees, x velocity by 1, pitch velocity by 2."""
+    import numpy as np
+
+    pitch = np.degrees(np.arctan2(rows[:, 2], rows[:, 3]))
+    return np.floor(np.stack([rows[:, 1] / 0.15, pitch / 30, rows[:, 0], rows[:, 12] / 2], axis=1)).astype(int)
+
+
+def ant_maze_bins(rows: Any) -> Any:
+    """The seven cells; a place in a wall, which only noise can tell of, belongs to no cell and is that of the start."""
+    import numpy as np
+
+    from maxplore.envs.ant_maze import cell_at
+
+    return np.array([[cell_at(float(x), float(y)) or 0] for x, y in rows[:, 2:4]])
+
+
+REAL = ("max", "tvax", "jdrx", "perx", "random")
+STUDIES = {
+    "mountain-car": Study(
+        "maxplore/MountainCar-v0", 2000, ("max", "random"), mountain_car_bins, "cells of a 40 x 40 grid"
+    ),
+    "half-cheetah": Study(
+        "maxplore/HalfCheetah-v0", 3000, REAL, half_cheetah_bins, "bins of z, pitch, x velocity, pitch velocity"
+    ),
+    "ant-maze": Study("maxplore/AntMaze-v0", 12_000, REAL, ant_maze_bins, "cells of the U"),
+}
+
+
+def explored(study: Study, method: str, seed: int, steps: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """One run, in this process."""
+    start = time.perf_counter()
+    import gymnasium as gym
+    import jax.numpy as jnp
+    import numpy as np
+
+    import maxplore
+
+    env = gym.make(study.env)
+    explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **settings)
+    explorer.explore(env, steps)
+    seconds = time.perf_counter() - start
+    seen = explorer.history[jnp.arange(steps)]
+    bins = study.bins(np.asarray(seen.next_state))
+    _, firsts = np.unique(bins, axis=0, return_index=True)
+    marks = np.unique(np.linspace(0, steps, MARKS + 1).astype(int)[1:])
+    row: dict[str, Any] = {
+        "method": method,
+        "seed": seed,
+        "steps": steps,
+        "settings": {name: str(value) for name, value in settings.items()},
+        "coverage": len(firsts),
+        "curve": [[int(mark), int(np.sum(firsts < mark))] for mark in marks],
+        "seconds": round(seconds, 1),
+        "gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "load": [round(x, 2) for x in os.getloadavg()],
+    }
+    if study.env == "maxplore/MountainCar-v0":
+        at_flag = np.asarray(seen.next_state)[:, 0] >= 0.45
+        row["flag_at"] = int(np.argmax(at_flag)) + 1 if at_flag.any() else None
+    if study.env == "maxplore/HalfCheetah-v0":
+        turned = np.unwrap(np.arctan2(np.asarray(seen.next_state)[:, 2], np.asarray(seen.next_state)[:, 3]))
+        episodes = turned[: steps // 100 * 100].reshape(-1, 100)
+        row["flips"] = int(np.sum(np.ptp(episodes, axis=1) > 2 * np.pi))
+    figures = explorer.figures
+    if figures:
+        row["figures"] = {
+            name: [round(figure[name], 4) for figure in figures[:: max(1, len(figures) // MARKS)]]
+            for name in ("step", "utility", "saturation", "nll", "error", "calibration", "clipped")
+        }
+    return row
+
+
+def all_runs(name: str, rows: Path, todo: list[tuple[str, int]], steps: int, settings: list[str], cores: int) -> None:
+    """Every run in a process of its own, each on its own core."""
+    free: SimpleQueue[int] = SimpleQueue()
+    for core in sorted(os.sched_getaffinity(0))[:cores]:
+        free.put(core)
+
+    def one(run: tuple[str, int]) -> None:
+        core = free.get()
+        method, seed = run
+        command = [sys.executable, __file__, name, "--one", method, str(seed), "--steps", str(steps)]
+        command += ["--rows", str(rows), "--set", *settings]
+        environment = os.environ | {"XLA_FLAGS": ONE_THREAD, "OMP_NUM_THREADS": "1"}
+        subprocess.run(["taskset", "-c", str(core), *command], env=environment, check=True)
+        free.put(core)
+
+    with ThreadPoolExecutor(cores) as pool:
+        list(pool.map(one, todo))
+
+
+def read(rows: Path) -> list[dict[str, Any]]:
+    """All finished runs."""
+    return [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("--methods", nargs="+")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--one", nargs=2, metavar=("METHOD", "SEED"), help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    study = STUDIES[asked.study]
+    steps = asked.steps or study.steps
+    if asked.one:
+        settings = {name: _value(text) for name, _, text in (one.partition("=") for one in asked.set)}
+        row = explored(study, asked.one[0], int(asked.one[1]), steps, settings)
+        with asked.rows.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(row["method"], row["seed"], "coverage", row["coverage"], "in", row["seconds"], "s", flush=True)
+        return
+    asked.out.mkdir(parents=True, exist_ok=True)
+    rows = asked.out / f"{asked.study}.jsonl"
+    wanted = [(m, asked.first_seed + k) for k in range(asked.seeds) for m in asked.methods or study.methods]
+    done = {(row["method"], row["seed"]) for row in read(rows) if row["steps"] == steps}
+    all_runs(asked.study, rows, [run for run in wanted if run not in done], steps, asked.set, asked.cores)
+    found = {(row["method"], row["seed"]): row for row in read(rows) if row["steps"] == steps}
+    result = {
+        "what": f"{study.env}, {steps} steps without reward, preset fast; coverage counts {study.measured_in}",
+        "command": f"python benchmarks/exploration.py {' '.join(sys.argv[1:])}",
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "cores_per_run": 1},
+        "runs": [found[run] for run in sorted(found, key=lambda run: wanted.index(run) if run in wanted else 0)],
+    }
+    (asked.out / f"{asked.study}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+if __name__ == "__main__":
+    main()

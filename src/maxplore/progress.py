@@ -1,0 +1,53 @@
+"""A bar on the terminal while an environment is explored."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+Show = Callable[[int, dict[str, float] | None], None]
+"""Says that so many steps are done, and what the newest figures are."""
+
+
+@contextmanager
+def shown(steps: int, *, wanted: bool | None, watch: Callable[[dict[str, float]], None] | None) -> Generator[Show]:
+    """A bar on the error stream while the block runs (None: if that is a terminal), `watch` told of every new round."""
+    console, told = Console(stderr=True), -1.0
+    bar = Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[news]}"),
+        console=console,
+        disable=not (console.is_terminal if wanted is None else wanted),
+    )
+    task = bar.add_task("", total=steps, news="", rate="")
+
+    def show(done: int, figures: dict[str, float] | None) -> None:
+        nonlocal told
+        speed = bar.tasks[0].speed
+        bar.update(task, completed=done, rate="" if speed is None else f"{speed:.0f} steps/s")
+        if figures is not None and figures["step"] != told:
+            told = figures["step"]
+            bar.update(task, news=in_short(figures))
+            if watch is not None:
+                watch(dict(figures))
+
+    with bar:
+        yield show
+
+
+def in_short(figures: dict[str, float]) -> str:
+    """A round's figures in a few words.
+
+    >>> in_short({"utility": 1.5, "saturation": 0.93, "error": 0.21, "coverage": 52.0})
+    'utility 1.50 (93% of its ceiling), model error 0.21, 52 cells'
+    """
+    ceiling = "" if figures["saturation"] != figures["saturation"] else f" ({figures['saturation']:.0%} of its ceiling)"
+    return (
+        f"utility {figures['utility']:.2f}{ceiling}, model error {figures['error']:.2g}, "
+        f"{figures['coverage']:.0f} cells"
+    )

@@ -1,0 +1,47 @@
+"""A reward as users write it, and as the compiled code calls it."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from maxplore.errors import InputError
+from maxplore.spaces import Codec
+
+Reward = Callable[[Array, Array, Array], Array]
+"""`reward(state, action, next_state)` of one transition, in `jax.numpy`, in the environment's own units.
+
+A state is the observation (flattened, unless it is Discrete), an action what the environment is given.
+"""
+
+
+def inner(reward: Reward, observations: Codec, actions: Codec) -> Reward:
+    """The reward as a function of maxplore's own arrays, or an `InputError` if it cannot be compiled."""
+
+    def own(state: Array, action: Array, next_state: Array) -> Array:
+        paid = reward(observations.traced(state), actions.traced(action), observations.traced(next_state))
+        return jnp.asarray(paid, jnp.float32)
+
+    state, action = (jax.ShapeDtypeStruct(x.entry.shape, x.entry.dtype) for x in (observations, actions))
+    try:
+        shape = jax.eval_shape(own, state, action, state).shape
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"reward cannot be compiled ({type(error).__name__}: {reason}): write it for one transition in jax.numpy, "
+            "with jnp.where in place of if"
+        ) from error
+    if shape != ():
+        raise InputError(f"reward gives an array of shape {shape}, expected one number for one transition")
+    return own
+
+
+def every_reward(reward: Reward, states: int, actions: int) -> Float[Array, "states actions states"]:
+    """What every transition of a finite environment pays, or an `InputError` if some pay is not finite."""
+    over = jax.vmap(jax.vmap(jax.vmap(reward, (None, None, 0)), (None, 0, None)), (0, None, None))
+    table = jax.jit(over)(*(jnp.arange(count, dtype=jnp.int32) for count in (states, actions, states)))
+    if not bool(jnp.all(jnp.isfinite(table))):
+        place = [int(x) for x in jnp.argwhere(~jnp.isfinite(table))[0]]
+        raise InputError(f"reward is not finite for state, action, next state = {place} (counted from 0)")
+    return table
