@@ -9,6 +9,7 @@ import pytest
 from maxplore import Explorer, InputError
 from maxplore.explorers.model_based import ModelAgent
 from maxplore.methods import METHODS, model_based
+from maxplore.solvers import Icem, IcemConfig
 
 
 def explorer_of(env: gym.Env[Any, Any], **settings: Any) -> Explorer:
@@ -116,6 +117,9 @@ def test_the_paper_preset_is_the_appendix():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"solver": "sacc"}, "solver is 'sacc', expected one of sac, gradient, icem"),
+        ({"solver_horizon": 0}, "horizon is 0, expected at least 1"),
+        ({"from_scratch": False}, "from_scratch is False, expected True: .* fresh_every"),
         ({"method": "maax"}, "method is 'maax', expected one of max, tvax"),
         ({"preset": "quick"}, "preset is 'quick', expected one of fast, paper, smoke"),
         ({"memmbers": 3}, "there is no setting 'memmbers' here, expected one of: members"),
@@ -132,3 +136,8 @@ def test_what_cannot_be_is_refused_by_name(settings, message):
 def test_reactive_methods_need_real_actions():
     with pytest.raises(InputError, match="method is 'jdrx', which needs real actions, got Discrete ones: use max"):
         explorer_of(gym.make("CartPole-v1"), method="jdrx")
+
+
+def test_a_solver_by_name_takes_its_own_settings():
+    config = model_based("max", "fast", {"solver": "icem", "solver_horizon": 7}, numbered=False)
+    assert config.solver == Icem(IcemConfig(horizon=7))

@@ -191,3 +191,16 @@ def test_settings_that_only_make_sense_together_may_come_in_any_order():
 def test_an_impossible_value_is_refused_by_name(name, value):
     kind = float if isinstance(value, float) or name in ("first_gain", "weight_decay") else int
     assert refusal(MaxExplorer(), **{name: value}).startswith(f"{name} is {kind(value)}, expected ")
+
+
+def test_a_longer_name_and_a_whole_part_will_do_too():
+    assert overridden(FiniteMaxConfig(), {"planner_discount": 0.5}) == overridden(FiniteMaxConfig(), {"discount": 0.5})
+    changed = overridden(Outer(), {"inner": Inner(rounds=7), "inner_discount": 0.25})
+    assert changed == Outer(inner=Inner(0.25, 7)), "what is given beside a part changes the new part"
+    assert refusal(Outer(), inner=3).startswith("inner is 3, expected")
+
+
+def test_a_name_that_means_something_else_already_needs_a_longer_one():
+    assert names_of(Inner(), taken=()) == {"discount": ("discount",), "rounds": ("rounds",)}
+    assert set(names_of(FiniteMaxConfig(), taken=("discount",))) >= {"planner_discount"}
+    assert "discount" not in names_of(FiniteMaxConfig(), taken=("discount",))

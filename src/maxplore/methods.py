@@ -18,7 +18,7 @@ from maxplore.explorers.model_based import ModelBasedConfig
 from maxplore.models import FitConfig, GaussianConfig, MemberConfig
 from maxplore.models.gaussian import PAPER
 from maxplore.settings import overridden
-from maxplore.solvers import Gradient, GradientConfig, Icem, IcemConfig, Sac, SacConfig, Solver
+from maxplore.solvers import SOLVERS, Gradient, GradientConfig, Icem, IcemConfig, Sac, SacConfig, Solver
 from maxplore.utilities import (
     Disagreement,
     InformationRatio,
@@ -30,6 +30,9 @@ from maxplore.utilities import (
 
 PRESETS = ("fast", "paper", "smoke")
 """`fast` is for a laptop, `paper` is the appendix to the letter, `smoke` takes seconds and proves only that it runs."""
+
+TAKEN = ("method", "preset", "seed", "horizon", "reward", "reward_weight")
+"""Names that the `Explorer` itself has given a meaning."""
 
 TINY = MemberConfig(members=3, depth=1, width=32, activation="tanh", first_gain=6.0)
 
@@ -74,7 +77,7 @@ METHODS: Mapping[str, Method] = {
 def finite_explorer(method: str, preset: str, settings: Mapping[str, Any]) -> FiniteExplorer:
     """The explorer of this name for numbered states and actions, with these settings changed."""
     _check(method, FINITE, preset)
-    return overridden(FINITE[method][preset], settings)
+    return overridden(FINITE[method][preset], settings, TAKEN)
 
 
 def model_based(method: str, preset: str, settings: Mapping[str, Any], *, numbered: bool) -> ModelBasedConfig:
@@ -84,7 +87,12 @@ def model_based(method: str, preset: str, settings: Mapping[str, Any], *, number
     if numbered and row.utility is not None and not row.active:
         raise InputError(f"method is {method!r}, which needs real actions, got Discrete ones: use max")
     config = {"fast": _fast, "paper": _paper, "smoke": _smoke}[preset](row, numbered)
-    return overridden(config, settings)
+    solver = settings.get("solver")
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise InputError(f"solver is {solver!r}, expected one of {', '.join(SOLVERS)}")
+        settings = {**settings, "solver": SOLVERS[solver]()}
+    return overridden(config, settings, TAKEN)
 
 
 def _paper(row: Method, numbered: bool) -> ModelBasedConfig:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-
 Show = Callable[[int, dict[str, float] | None], None]
 """Says that so many steps are done, and what the newest figures are."""
 

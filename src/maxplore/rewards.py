@@ -4,19 +4,23 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from maxplore.errors import InputError
 from maxplore.spaces import Codec
 
-Reward = Callable[[Array, Array, Array], Array]
+Reward = Callable[[Array, Array, Array], ArrayLike]
 """`reward(state, action, next_state)` of one transition, in `jax.numpy`, in the environment's own units.
 
 A state is the observation (flattened, unless it is Discrete), an action what the environment is given.
 """
 
+Inner = Callable[[Array, Array, Array], Array]
+"""The same in maxplore's own arrays."""
 
-def inner(reward: Reward, observations: Codec, actions: Codec) -> Reward:
+
+def inner(reward: Reward, observations: Codec, actions: Codec) -> Inner:
     """The reward as a function of maxplore's own arrays, or an `InputError` if it cannot be compiled."""
 
     def own(state: Array, action: Array, next_state: Array) -> Array:
@@ -37,7 +41,7 @@ def inner(reward: Reward, observations: Codec, actions: Codec) -> Reward:
     return own
 
 
-def every_reward(reward: Reward, states: int, actions: int) -> Float[Array, "states actions states"]:
+def every_reward(reward: Inner, states: int, actions: int) -> Float[Array, "states actions states"]:
     """What every transition of a finite environment pays, or an `InputError` if some pay is not finite."""
     over = jax.vmap(jax.vmap(jax.vmap(reward, (None, None, 0)), (None, 0, None)), (0, None, None))
     table = jax.jit(over)(*(jnp.arange(count, dtype=jnp.int32) for count in (states, actions, states)))

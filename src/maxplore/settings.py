@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -17,40 +17,82 @@ Config = TypeVar("Config")
 Path = tuple[str, ...]
 
 
-def names_of(config: Any) -> dict[str, Path]:
-    """The name of every setting of a config, and where it lives: `discount`, or `planner_discount` if there are two."""
-    paths = list(_paths(config))
-    shared = Counter(name for path in paths for name in _endings(path))
-    return {next((name for name in _endings(path) if shared[name] == 1), "_".join(path)): path for path in paths}
+def names_of(config: Any, taken: Collection[str] = ()) -> dict[str, Path]:
+    """The shortest name of every setting of a config, and where it lives.
+
+    That is `discount`, or `planner_discount` if there are two, or if `discount` is `taken` by something else.
+    """
+    known = _unique(config, taken)
+    shortest: dict[Path, str] = {}
+    for name, path in known.items():
+        shortest[path] = min(name, shortest.get(path, name), key=len)
+    return {name: path for path, name in shortest.items()}
 
 
-def overridden(config: Config, settings: Mapping[str, Any]) -> Config:
+def overridden(config: Config, settings: Mapping[str, Any], taken: Collection[str] = ()) -> Config:
     """The config with these settings changed, or an `InputError` that names what is wrong.
+
+    A whole part (`solver=Icem()`) can be put in place of another; settings given beside it then change the new one.
 
     >>> from maxplore.models import GaussianConfig
     >>> overridden(GaussianConfig(), {"members": 7}).members
     7
     """
-    known = names_of(config)
-    for name in settings:
+    parts = {name: path for name, path in _named(_parts(config)).items() if name in settings and name not in taken}
+    config = _with(config, {path: (name, settings[name]) for name, path in parts.items()})
+    single = {name: value for name, value in settings.items() if name not in parts}
+    known = _unique(config, taken)
+    for name in single:
         if name not in known:
-            near = get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known) or ["(there are none)"]
+            shown = names_of(config, taken)
+            near = get_close_matches(name, shown, n=3, cutoff=0.5) or sorted(shown) or ["(there are none)"]
             raise InputError(f"there is no setting {name!r} here, expected one of: {', '.join(near)}")
-    return _with(config, {known[name]: (name, value) for name, value in settings.items()})
+    return _with(config, {known[name]: (name, value) for name, value in single.items()})
+
+
+def _unique(config: Any, taken: Collection[str]) -> dict[str, Path]:
+    """Every name that stands for one setting, long ones too; none of those `taken`."""
+    return {name: path for name, path in _named(_paths(config)).items() if name not in taken}
+
+
+def _named(paths: Iterable[Path]) -> dict[str, Path]:
+    """Paths by their endings, as far as these are different; a whole path always is."""
+    paths = list(paths)
+    shared = Counter(name for path in paths for name in _endings(path))
+    return {
+        name: path for path in paths for name in _endings(path) if shared[name] == 1 or name == "_".join(_spoken(path))
+    }
+
+
+def _spoken(path: Path) -> Path:
+    """A path without what nobody would say."""
+    return tuple(name for name in path if name != "config")
 
 
 def _endings(path: Path) -> Iterator[str]:
     """The last name of a path, the last two, ..."""
-    return ("_".join(path[k:]) for k in reversed(range(len(path))))
+    spoken = _spoken(path)
+    return ("_".join(spoken[k:]) for k in reversed(range(len(spoken))))
 
 
 def _paths(config: Any) -> Iterator[Path]:
+    """All single settings."""
     for field in fields(config):
         value = getattr(config, field.name)
         if is_dataclass(value) and not isinstance(value, type):
             yield from ((field.name, *rest) for rest in _paths(value))
         else:
             yield (field.name,)
+
+
+def _parts(config: Any) -> Iterator[Path]:
+    """All parts that have settings of their own."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            if field.name != "config":
+                yield (field.name,)
+            yield from ((field.name, *rest) for rest in _parts(value))
 
 
 def _with(config: Any, changes: Mapping[Path, tuple[str, Any]]) -> Any:

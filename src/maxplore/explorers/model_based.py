@@ -17,7 +17,7 @@ from maxplore.mdp import ExplorationMDP
 from maxplore.models import FitConfig, GaussianConfig, GaussianEnsemble, fit
 from maxplore.models.adam import Moments
 from maxplore.models.fit import FitReport
-from maxplore.rewards import Reward
+from maxplore.rewards import Inner
 from maxplore.solvers import Gradient, Policy, SolveInfo, Solver
 from maxplore.utilities import JensenRenyi, Task, WithReward
 from maxplore.utilities.base import Utility
@@ -50,8 +50,12 @@ class ModelBasedConfig:
         for name, least in (("warm_up", 1), ("plan_every", 1), ("fresh_every", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        if not self.fit.from_scratch:
+            raise InputError(
+                "from_scratch is False, expected True: a model that is drawn anew less often has fresh_every"
+            )
 
-    def with_reward(self, reward: Reward, weight: float) -> "ModelBasedConfig":
+    def with_reward(self, reward: Inner, weight: float) -> "ModelBasedConfig":
         """The same with so much of a reward added to the utility."""
         if self.utility is None:
             raise InputError("reward is given, expected none: random actions look for nothing")
