@@ -342,6 +342,15 @@ def test_what_cannot_be_told_is_refused_and_nothing_is_learned_from_it():
     assert (explorer.steps, int(explorer.history.size), explorer.coverage) == (0, 0, 0.0)
 
 
+def test_a_reward_that_is_no_number_matters_only_to_those_who_learn_from_it():
+    explorer = explorer_for(Shelf(), method="oracle")
+    explorer.tell(0, 0, 1, reward=float("nan"))
+    assert explorer.steps == 1
+    paid = explorer_for(Shelf(), method="eb-dqn")
+    assert refusal(paid.tell, 0, 0, 1, reward=float("nan")) == "reward is nan, expected a finite number"
+    assert paid.steps == 0
+
+
 def test_an_environment_of_other_spaces_is_refused():
     explorer = explorer_for(Shelf(), method="oracle")
     message = refusal(explorer.explore, Shelf(first=1), 5)
@@ -372,7 +381,7 @@ def test_what_there_is_not_is_refused_by_name(named, wrong):
 
 def test_steps_and_shares_that_make_no_sense_are_refused():
     explorer = explorer_for(Shelf(), method="oracle")
-    assert refusal(explorer.explore, Shelf(), -1) == "steps is -1, expected at least 0"
+    assert refusal(explorer.explore, Shelf(), -1) == "steps is -1, expected a whole number of at least 0"
     for share in (-0.1, 1.0, float("nan")):
         assert refusal(explorer.explore, Shelf(), 1, until_utility=share).startswith("until_utility is ")
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import gymnasium as gym
@@ -38,6 +39,10 @@ class Summary:
     """Utility that plans promised when the last episode began (of real states, per step); None where there are none."""
 
 
+def _whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 class Explorer:
     """Explores an environment with no reward at all.
 
@@ -65,19 +70,19 @@ class Explorer:
         reward_weight: float = 0.0,
         **settings: Any,
     ) -> None:
-        if horizon is not None and horizon < 1:
-            raise InputError(f"horizon is {horizon}, expected at least 1, or None if it is not known")
-        if not 0 <= seed < 2**32:
-            raise InputError(f"seed is {seed}, expected a whole number from 0 to {2**32 - 1}")
+        if horizon is not None and not (_whole(horizon) and horizon >= 1):
+            raise InputError(f"horizon is {horizon!r}, expected at least 1, or None if it is not known")
+        if not (_whole(seed) and 0 <= seed < 2**32):
+            raise InputError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}")
         self._actions = spaces.actions(action_space)
         self._observations = spaces.observations(observation_space, numbered=self._actions.entry.count is not None)
         self._spaces = (observation_space, action_space)
-        self._seed = seed
+        self._seed = int(seed)
         self._next: np.ndarray | None = None
         self._episode_over = True
         self._explored = False
         self._most = 0.0
-        key, states, actions = jax.random.key(seed), self._observations.entry, self._actions.entry
+        key, states, actions = jax.random.key(int(seed)), self._observations.entry, self._actions.entry
         if not math.isfinite(reward_weight):
             raise InputError(f"reward_weight is {reward_weight}, expected a finite number")
         paid = None if reward is None else inner(reward, self._observations, self._actions)
@@ -122,7 +127,7 @@ class Explorer:
         state = self._observations.inward("observation", observation)
         move = self._actions.inward("action", action)
         following = self._observations.inward("next_observation", next_observation)
-        if not np.isfinite(reward):
+        if self._agent.minds_reward and not np.isfinite(reward):
             raise InputError(f"reward is {reward}, expected a finite number")
         self._notice_reset(state)
         row = (jnp.asarray(x) for x in (state, move, following, bool(terminated), bool(truncated)))
@@ -146,8 +151,8 @@ class Explorer:
         It ends before if what the best plan promises, at the beginning of an episode, is below `until_utility` times
         the most that any plan promised. An episode that is cut off at the end is begun anew by the next call.
         """
-        if steps < 0:
-            raise InputError(f"steps is {steps}, expected at least 0")
+        if not (_whole(steps) and steps >= 0):
+            raise InputError(f"steps is {steps!r}, expected a whole number of at least 0")
         if not 0 <= until_utility < 1:
             raise InputError(f"until_utility is {until_utility}, expected a share: at least 0 and below 1")
         for name, own, other in zip(

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from maxplore.errors import InputError
 from maxplore.explorers.base import Finite, FiniteExplorer
+from maxplore.explorers.bootstrapped_dqn import BootstrappedDqnExplorer
+from maxplore.explorers.eb_dqn import EbDqnExplorer
 from maxplore.explorers.loop import step_keys
 from maxplore.explorers.max import MaxExplorer, MaxMind, tabulate
 from maxplore.explorers.memory import Memory
@@ -43,6 +45,11 @@ class Agent(ABC):
     @abstractmethod
     def tell(self, transition: Transition, reward: float = 0.0) -> None:
         """Learn from a transition, wherever it comes from."""
+
+    @property
+    def minds_reward(self) -> bool:
+        """Whether it learns from the rewards that it is told of."""
+        return False
 
     @abstractmethod
     def promise(self, state: Any) -> float | None:
@@ -116,6 +123,10 @@ class FiniteAgent(Agent):
         self.mind = _observe(self.explorer, self.world, self.mind, transition, jnp.float32(reward), *self._now)
         row = transition
         self.history = self.history.append(row.state, row.action, row.next_state, row.terminated, row.truncated)
+
+    @property
+    def minds_reward(self) -> bool:
+        return isinstance(self.explorer, EbDqnExplorer | BootstrappedDqnExplorer)
 
     def promise(self, state: Any) -> float | None:
         if not isinstance(self.explorer, MaxExplorer) or self.explorer.warming_up(self.world, self.mind):
