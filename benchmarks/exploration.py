@@ -1,10 +1,10 @@
 """How much of an environment each method sees, what it costs, and how well its model then predicts.
 
-    python benchmarks/exploration.py half-cheetah [--methods max random] [--seeds 3] [--steps 3000] [--out DIR]
+    python benchmarks/exploration.py half-cheetah [--methods max random] [--seeds 3] [--steps 3000]
 
-Every run is a process of its own on one core, as many side by side as there are cores; one that is finished is never
-run again, so the command goes on where it was stopped. Writes DIR/ENV.json, by default in results/benchmarks/.
-Any setting of a method can be changed: `--set members=7 fresh_every=1`.
+Every run is a process of its own on one core, as many side by side as there are cores. One that is finished is written
+down in runs/benchmarks/ and never run again, so the command goes on where it was stopped (delete the file there to
+begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7 fresh_every=1`.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import ast
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -77,7 +78,7 @@ STUDIES = {
 }
 
 
-def explored(study: Study, method: str, seed: int, steps: int, settings: dict[str, Any]) -> dict[str, Any]:
+def explored(study: Study, method: str, seed: int, steps: int, settings: list[str]) -> dict[str, Any]:
     """One run, in this process."""
     start = time.perf_counter()
     import gymnasium as gym
@@ -87,7 +88,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: dict[st
     import maxplore
 
     env = gym.make(study.env)
-    explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **settings)
+    chosen = {name: _value(text) for name, _, text in (one.partition("=") for one in settings)}
+    explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **chosen)
     explorer.explore(env, steps)
     seconds = time.perf_counter() - start
     seen = explorer.history[jnp.arange(steps)]
@@ -98,7 +100,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: dict[st
         "method": method,
         "seed": seed,
         "steps": steps,
-        "settings": {name: str(value) for name, value in settings.items()},
+        "settings": settings,
+        "commit": commit(),
         "coverage": len(firsts),
         "curve": [[int(mark), int(np.sum(firsts < mark))] for mark in marks],
         "seconds": round(seconds, 1),
@@ -121,6 +124,14 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: dict[st
     return row
 
 
+def commit() -> str:
+    """Which code this is."""
+    asked = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() or "unknown"
+
+
 def all_runs(name: str, rows: Path, todo: list[tuple[str, int]], steps: int, settings: list[str], cores: int) -> None:
     """Every run in a process of its own, each on its own core."""
     free: SimpleQueue[int] = SimpleQueue()
@@ -133,16 +144,13 @@ def all_runs(name: str, rows: Path, todo: list[tuple[str, int]], steps: int, set
         command = [sys.executable, __file__, name, "--one", method, str(seed), "--steps", str(steps)]
         command += ["--rows", str(rows), "--set", *settings]
         environment = os.environ | {"XLA_FLAGS": ONE_THREAD, "OMP_NUM_THREADS": "1"}
-        subprocess.run(["taskset", "-c", str(core), *command], env=environment, check=True)
-        free.put(core)
+        try:
+            subprocess.run(["taskset", "-c", str(core), *command], env=environment, check=True)
+        finally:
+            free.put(core)
 
     with ThreadPoolExecutor(cores) as pool:
         list(pool.map(one, todo))
-
-
-def read(rows: Path) -> list[dict[str, Any]]:
-    """All finished runs."""
-    return [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
 
 
 def main() -> None:
@@ -155,31 +163,44 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
     parser.add_argument("--one", nargs=2, metavar=("METHOD", "SEED"), help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     study = STUDIES[asked.study]
     steps = asked.steps or study.steps
     if asked.one:
-        settings = {name: _value(text) for name, _, text in (one.partition("=") for one in asked.set)}
-        row = explored(study, asked.one[0], int(asked.one[1]), steps, settings)
+        row = explored(study, asked.one[0], int(asked.one[1]), steps, asked.set)
         with asked.rows.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(row["method"], row["seed"], "coverage", row["coverage"], "in", row["seconds"], "s", flush=True)
         return
+    name = asked.study if steps == study.steps else f"{asked.study}-{steps}"
+    rows = asked.runs / f"{name}.jsonl"
+    asked.runs.mkdir(parents=True, exist_ok=True)
     asked.out.mkdir(parents=True, exist_ok=True)
-    rows = asked.out / f"{asked.study}.jsonl"
     wanted = [(m, asked.first_seed + k) for k in range(asked.seeds) for m in asked.methods or study.methods]
-    done = {(row["method"], row["seed"]) for row in read(rows) if row["steps"] == steps}
+    done = finished(rows, asked.set)
     all_runs(asked.study, rows, [run for run in wanted if run not in done], steps, asked.set, asked.cores)
-    found = {(row["method"], row["seed"]): row for row in read(rows) if row["steps"] == steps}
+    done = finished(rows, asked.set)
     result = {
         "what": f"{study.env}, {steps} steps without reward, preset fast; coverage counts {study.measured_in}",
         "command": f"python benchmarks/exploration.py {' '.join(sys.argv[1:])}",
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "cores_per_run": 1},
-        "runs": [found[run] for run in sorted(found, key=lambda run: wanted.index(run) if run in wanted else 0)],
+        "runs": [done[run] for run in wanted],
     }
-    (asked.out / f"{asked.study}.json").write_text(json.dumps(result, indent=1) + "\n")
+    (asked.out / f"{name}.json").write_text(compact(json.dumps(result, indent=1)) + "\n")
+
+
+def finished(rows: Path, settings: list[str]) -> dict[tuple[str, int], dict[str, Any]]:
+    """All finished runs with these settings, by method and seed."""
+    found = [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
+    return {(row["method"], row["seed"]): row for row in found if row["settings"] == settings}
+
+
+def compact(text: str) -> str:
+    """JSON with every innermost list on one line."""
+    return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
 
 
 def _value(text: str) -> Any:

@@ -40,7 +40,7 @@ class Summary:
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 class Explorer:
