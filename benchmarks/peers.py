@@ -72,9 +72,13 @@ class Side:
     def __init__(self, worker: str, python: str, threads: int | None) -> None:
         command = [python, str(Path(__file__).with_name(f"peers_{worker}.py"))]
         environment = os.environ | ({} if threads is None else ONE_THREAD | {"PEER_THREADS": str(threads)})
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            )
+        except OSError as reason:
+            sys.exit(f"{python} cannot be started ({reason.strerror}), expected a Python interpreter: see --help")
+        self.python = python
         self.about = self._answer()
 
     def ask(self, **question: Any) -> dict[str, Any]:
@@ -99,11 +103,12 @@ class Side:
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.process.args} ended without an answer, expected a line of JSON: see its message above")
-        answer = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except json.JSONDecodeError:
+            sys.exit(f"{self.python} answered {line!r}, expected a line of JSON: is it a Python interpreter?")
         if "error" in answer:
-            sys.exit(f"{self.process.args}: {answer['error']}")
+            sys.exit(f"{self.python} {answer['error']}")
         return answer
 
 
@@ -191,6 +196,7 @@ def compared(
         entry[label] = {
             "does": about["does"],
             "parameters": about["parameters"],
+            "optimiser": about["optimiser"],
             "per_s": per_second,
             "ms": 1e3 / per_second["median"],
             "share_of_machine": operations * per_second["median"] / machine,
@@ -249,15 +255,13 @@ def measure(peers: str, count: int, groups: list[str]) -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """The ratios, for people."""
-    rows = [f"{'':34}{'ratio':>8}{'target':>8}{'maxplore':>14}{'peer':>14}"]
-    for setting in SETTINGS:
-        for group in SETTINGS[setting]:
+    rows = [f"{'':34}{'ratio':>8}{'target':>8}{'maxplore':>16}{'peer':>16}"]
+    for setting, groups in SETTINGS.items():
+        for group in groups:
             for name, item in result.get(setting, {}).get(group, {}).items():
-                cells = [
-                    f"{item[side]['ms']:.3g} ms {item[side]['share_of_machine']:.0%}" for side in ("maxplore", "peer")
-                ]
-                ratio, target = item["ratio"]["median"], item["target"]
-                rows.append(f"{setting + ' ' + name:34}{ratio:8.2f}{target:8.1f}{cells[0]:>14}{cells[1]:>14}")
+                ms, share = ([item[side][kind] for side in ("maxplore", "peer")] for kind in ("ms", "share_of_machine"))
+                cells = "".join(f"{f'{a:.1f} ms {b:.0%}':>16}" for a, b in zip(ms, share, strict=True))
+                rows.append(f"{setting + ' ' + name:34}{item['ratio']['median']:8.2f}{item['target']:8.1f}{cells}")
     return "\n".join(rows)
 
 
@@ -271,10 +275,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.turns < 1:
         parser.error(f"--turns is {arguments.turns}, expected at least 1")
-    try:
-        result = measure(arguments.peers, arguments.turns, [arguments.only] if arguments.only else groups)
-    except OSError as reason:
-        parser.error(f"--peers is {arguments.peers}, expected an interpreter that can be run: {reason.strerror}")
+    result = measure(arguments.peers, arguments.turns, [arguments.only] if arguments.only else groups)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(result, indent=2) + "\n")
     print(table(result))

@@ -99,6 +99,7 @@ def main() -> None:
     work = about_sac | about_ensemble
     for name, each in work.items():
         each["does"] = DOES[name]
+        each["optimiser"] = "none" if name == "imagined" else "Adam, one compiled pass"
     about = {
         "threads": int(os.environ.get("PEER_THREADS", len(os.sched_getaffinity(0)))),
         "versions": {
