@@ -57,21 +57,17 @@ def workloads() -> dict[str, tuple[Callable[[], Any], int]]:
             return solver.solve(mdp, np.zeros(STATE), history, memory, key=jax.random.key(2))
 
         work[name] = (solve, 1)
-    replay = 0.1 * jax.random.normal(jax.random.key(3), (ROWS, 2 * STATE + ACTION + 2))
     for name, config in SAC.items():
-        sac, updates = Sac(config), UPDATES[name]
-        agent = eqx.filter_jit(sac.init)(mdp, key=jax.random.key(4))
-        learn = eqx.filter_jit(
-            lambda agent, sac=sac, updates=updates: sac.learn(
-                agent, replay, jnp.int32(ROWS), updates, key=jax.random.key(5)
-            )
-        )
-
-        def update(learn: Any = learn, agent: Any = agent) -> Any:
-            return learn(agent)
-
-        work[name] = (update, updates)
+        work[name] = (sac_updates(mdp, config, UPDATES[name]), UPDATES[name])
     return work
+
+
+def sac_updates(mdp: maxplore.ExplorationMDP, config: SacConfig, updates: int) -> Callable[[], Any]:
+    """A call that makes so many SAC updates, batches drawn from a replay of random rows included."""
+    sac, replay = Sac(config), 0.1 * jax.random.normal(jax.random.key(3), (ROWS, 2 * STATE + ACTION + 2))
+    agent = eqx.filter_jit(sac.init)(mdp, key=jax.random.key(4))
+    learn = eqx.filter_jit(lambda agent: sac.learn(agent, replay, jnp.int32(ROWS), updates, key=jax.random.key(5)))
+    return lambda: learn(agent)
 
 
 def update_operations(config: SacConfig) -> float:

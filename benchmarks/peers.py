@@ -1,0 +1,286 @@
+"""maxplore beside Stable-Baselines3 and plain PyTorch: the same work on the same cores, as ratios, in one run.
+
+    python -m venv PEERS
+    PEERS/bin/pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
+    PEERS/bin/pip install stable-baselines3==2.9.2
+    python benchmarks/peers.py --peers PEERS/bin/python [--turns 7] [--out results/benchmarks/peers.json]
+
+The peers have an environment of their own: torch comes first, so that nothing for GPUs comes along. Both sides are
+processes that this one asks in turn (`peers_maxplore.py`, `peers_torch.py`; one line of JSON each way), so that a busy
+moment hits both alike and only one of them works at a time. A ratio is maxplore's rate over the peer's within a turn;
+above 1 maxplore is faster.
+
+`sac_small` is SAC with batches of 256 against Stable-Baselines3, on one core with one thread and then on all cores with
+the threads that each takes by itself; `paper_phase` is the work of the paper's sizes against PyTorch, on all cores.
+The load of the machine stands in the result: what was not this run's own work disturbed it.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+STATE, ACTION, ROWS = 19, 6, 20_000
+"""Half Cheetah's dimensions, and transitions in the replay or in D."""
+WORKERS = ("maxplore", "torch")
+ONE_THREAD = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+PAUSE = 0.1
+"""Seconds until the threads of the side that was just at work have gone to sleep."""
+
+
+class Item(NamedTuple):
+    """One thing to compare."""
+
+    group: str
+    peer: str
+    """What the torch side calls it."""
+    units: int
+    """Updates or steps in one timed call."""
+    target: float
+    """The ratio to reach."""
+
+
+ITEMS = {
+    "sac_small": Item("sac_small", "sb3_fixed", 50, 2.5),
+    "sac_small_twin_targets": Item("sac_small", "sb3_fixed", 50, 2.5),
+    "sac_small_automatic": Item("sac_small", "sb3_automatic", 50, 2.5),
+    "gradient": Item("paper_phase", "gradient", 16, 1.0),
+    "imagined": Item("paper_phase", "imagined", 10, 1.0),
+    "sac_paper": Item("paper_phase", "sac_paper", 5, 1.0),
+}
+SETTINGS = {"one_core": ("sac_small",), "all_cores": ("sac_small", "paper_phase")}
+"""Which groups run where."""
+
+
+class Side:
+    """A process that does the work of one side when asked."""
+
+    def __init__(self, worker: str, python: str, threads: int | None) -> None:
+        command = [python, str(Path(__file__).with_name(f"peers_{worker}.py"))]
+        environment = os.environ | ({} if threads is None else ONE_THREAD | {"PEER_THREADS": str(threads)})
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            )
+        except OSError as reason:
+            sys.exit(f"{python} cannot be started ({reason.strerror}), expected a Python interpreter: see --help")
+        self.python = python
+        self.about = self._answer()
+
+    def ask(self, **question: Any) -> dict[str, Any]:
+        """The answer to one question."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def seconds(self, work: str, units: int) -> float:
+        """How long so many units of some work take, with nobody else of us at work."""
+        taken = self.ask(work=work, units=units)["seconds"]
+        time.sleep(PAUSE)
+        return taken
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        try:
+            answer = json.loads(line)
+        except json.JSONDecodeError:
+            sys.exit(f"{self.python} answered {line!r}, expected a line of JSON: is it a Python interpreter?")
+        if "error" in answer:
+            sys.exit(f"{self.python} {answer['error']}")
+        return answer
+
+
+def serve(about: dict[str, Any], work: dict[str, Callable[[int], Any]], divergence: Callable[[Any, Any], Any]) -> None:
+    """A side's whole life: say what it is, then time what it is asked for until nobody asks any more."""
+
+    def answer(question: dict[str, Any]) -> dict[str, Any]:
+        if question["work"] == "divergence":
+            return {"values": divergence(question["mean"], question["variance"])}
+        begin = time.perf_counter()
+        work[question["work"]](question["units"])
+        return {"seconds": time.perf_counter() - begin}
+
+    print(json.dumps(about), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)
+
+
+def check_same(sides: dict[str, Side]) -> float:
+    """The largest difference of the two divergences on random Gaussians; too large a one ends the run."""
+    draw = random.Random(0)
+
+    def numbers(low: float, high: float) -> list[list[list[float]]]:
+        return [[[draw.uniform(low, high) for _ in range(STATE)] for _ in range(16)] for _ in range(32)]
+
+    question = {"work": "divergence", "mean": numbers(-0.5, 0.5), "variance": numbers(0.1, 0.4)}
+    one, two = (sides[worker].ask(**question)["values"] for worker in WORKERS)
+    off = max(abs(a - b) for a, b in zip(one, two, strict=True))
+    if not (off < 1e-4 and min(one) > 0.1 and max(one) < 0.99 * math.log(32)):
+        sys.exit(f"the divergences differ by {off} on values {min(one)} to {max(one)}, expected less than 1e-4")
+    return off
+
+
+def check_sizes(sides: dict[str, Side], names: list[str]) -> None:
+    """End the run where the two sides do not learn equally many parameters and do not say why."""
+    for name in names:
+        one, two = sides["maxplore"].about["work"][name], sides["torch"].about["work"][ITEMS[name].peer]
+        extra = one.get("extra_parameters", 0)
+        if one["parameters"] - extra != two["parameters"]:
+            sys.exit(f"{name}: {one['parameters']} - {extra} parameters here, {two['parameters']} there")
+
+
+def turns(sides: dict[str, Side], names: list[str], count: int) -> dict[tuple[str, str], list[float]]:
+    """Seconds of each turn, by worker and work; who begins changes from turn to turn."""
+    asked = {worker: {name: (name, ITEMS[name].units) for name in names} for worker in WORKERS}
+    asked["torch"] = {name: (ITEMS[name].peer, ITEMS[name].units) for name in names}
+    products = {worker: sides[worker].about["products"] for worker in WORKERS}
+    taken: dict[tuple[str, str], list[float]] = {}
+    for turn in range(-1, count):  # the first compiles and counts for nothing
+        order = WORKERS if turn % 2 == 0 else WORKERS[::-1]
+        for name in names:
+            for worker in order:
+                taken.setdefault((worker, name), []).append(sides[worker].seconds(*asked[worker][name]))
+            for worker in order:
+                for product in products[worker]:
+                    taken.setdefault((worker, product), []).append(sides[worker].seconds(product, 1))
+    warm = {(worker, name): 1 for worker in WORKERS for name in names}
+    return {which: each[warm.get(which, len(names)) :] for which, each in taken.items()}
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Median, quartiles and extremes."""
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    return {
+        "median": median,
+        "quartile_1": low,
+        "quartile_3": high,
+        "lowest": min(values),
+        "highest": max(values),
+    }
+
+
+def compared(
+    name: str, sides: dict[str, Side], taken: dict[tuple[str, str], list[float]], machine: float
+) -> dict[str, Any]:
+    """One item of the result."""
+    item, operations = ITEMS[name], sides["maxplore"].about["work"][name]["operations"]
+    rates = {worker: [item.units / each for each in taken[worker, name]] for worker in WORKERS}
+    ratio = spread([mine / other for mine, other in zip(rates["maxplore"], rates["torch"], strict=True)])
+    entry: dict[str, Any] = {"ratio": ratio, "target": item.target, "reached": ratio["median"] >= item.target}
+    entry["operations_per_unit"] = operations
+    for worker, label in zip(WORKERS, ("maxplore", "peer"), strict=True):
+        about = sides[worker].about["work"][name if worker == "maxplore" else item.peer]
+        per_second = spread(rates[worker])
+        entry[label] = {
+            "does": about["does"],
+            "parameters": about["parameters"],
+            "optimiser": about["optimiser"],
+            "per_s": per_second,
+            "ms": 1e3 / per_second["median"],
+            "share_of_machine": operations * per_second["median"] / machine,
+        }
+    return entry
+
+
+def measure_setting(setting: str, peers: str, groups: tuple[str, ...], count: int) -> dict[str, Any]:
+    """All ratios of one setting of cores and threads."""
+    cores, one = sorted(os.sched_getaffinity(0)), setting == "one_core"
+    names = [name for name, item in ITEMS.items() if item.group in groups]
+    os.sched_setaffinity(0, cores[:1] if one else cores)  # both sides inherit it
+    sides: dict[str, Side] = {}
+    try:
+        for worker, python in zip(WORKERS[::-1], (peers, sys.executable), strict=True):
+            sides[worker] = Side(worker, python, 1 if one else None)
+        off = check_same(sides)
+        check_sizes(sides, names)
+        taken = turns(sides, names, count)
+    finally:
+        os.sched_setaffinity(0, cores)
+        for side in sides.values():
+            side.stop()
+    products = {which: each for which, each in taken.items() if which[1] not in names}
+    gflops = {f"{worker}_{name}": spread([2 * 2048**3 / t / 1e9 for t in e]) for (worker, name), e in products.items()}
+    machine = 1e9 * max(each["median"] for each in gflops.values())
+    result: dict[str, Any] = {
+        "cores": 1 if one else len(cores),
+        "threads": {worker: sides[worker].about["threads"] for worker in WORKERS},
+        "versions": sides["maxplore"].about["versions"] | sides["torch"].about["versions"],
+        "divergences_differ_by": off,
+        "matrix_multiply_gflops": gflops,
+    }
+    for group in groups:
+        own = [name for name in names if ITEMS[name].group == group]
+        result[group] = {name: compared(name, sides, taken, machine) for name in own}
+    return result
+
+
+def measure(peers: str, count: int, groups: list[str]) -> dict[str, Any]:
+    """Everything that is written down."""
+    result: dict[str, Any] = {
+        "command": "python benchmarks/peers.py --peers PYTHON",
+        "processor": platform.machine(),
+        "turns": count,
+        "what": f"{STATE} + {ACTION} dimensions, {ROWS} transitions; a ratio is maxplore's rate over the peer's",
+        "load_before": os.getloadavg(),
+    }
+    for setting, all_groups in SETTINGS.items():
+        chosen = tuple(group for group in all_groups if group in groups)
+        if chosen:
+            result[setting] = measure_setting(setting, peers, chosen, count)
+    result["load_after"] = os.getloadavg()
+    return result
+
+
+def table(result: dict[str, Any]) -> str:
+    """The ratios, for people."""
+    rows = [f"{'':34}{'ratio':>8}{'target':>8}{'maxplore':>16}{'peer':>16}"]
+    for setting, groups in SETTINGS.items():
+        for group in groups:
+            for name, item in result.get(setting, {}).get(group, {}).items():
+                ms, share = ([item[side][kind] for side in ("maxplore", "peer")] for kind in ("ms", "share_of_machine"))
+                cells = "".join(f"{f'{a:.1f} ms {b:.0%}':>16}" for a, b in zip(ms, share, strict=True))
+                rows.append(f"{setting + ' ' + name:34}{item['ratio']['median']:8.2f}{item['target']:8.1f}{cells}")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    groups = sorted({item.group for item in ITEMS.values()})
+    parser.add_argument("--peers", required=True, metavar="PYTHON", help="the interpreter of the peers' environment")
+    parser.add_argument("--turns", type=int, default=7, help="timed turns of each item, after one to compile")
+    parser.add_argument("--only", choices=groups, help="one group of items")
+    parser.add_argument("--out", type=Path, default=Path("results/benchmarks/peers.json"))
+    arguments = parser.parse_args()
+    if arguments.turns < 1:
+        parser.error(f"--turns is {arguments.turns}, expected at least 1")
+    result = measure(arguments.peers, arguments.turns, [arguments.only] if arguments.only else groups)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(result, indent=2) + "\n")
+    print(table(result))
+    print(f"written to {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
