@@ -96,6 +96,7 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     bins = study.bins(np.asarray(seen.next_state))
     _, firsts = np.unique(bins, axis=0, return_index=True)
     marks = np.unique(np.linspace(0, steps, MARKS + 1).astype(int)[1:])
+    used = resource.getrusage(resource.RUSAGE_SELF)
     row: dict[str, Any] = {
         "method": method,
         "seed": seed,
@@ -105,7 +106,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
         "coverage": len(firsts),
         "curve": [[int(mark), int(np.sum(firsts < mark))] for mark in marks],
         "seconds": round(seconds, 1),
-        "gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "gigabytes": round(used.ru_maxrss / 2**20, 2),
         "load": [round(x, 2) for x in os.getloadavg()],
     }
     if study.env == "maxplore/MountainCar-v0":

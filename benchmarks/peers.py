@@ -1,7 +1,7 @@
 """maxplore beside Stable-Baselines3 and plain PyTorch: the same work on the same cores, as ratios, in one run.
 
     python -m venv PEERS
-    PEERS/bin/pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
+    PEERS/bin/pip install torch==2.13.0  # the build for CPUs
     PEERS/bin/pip install stable-baselines3==2.9.2
     python benchmarks/peers.py --peers PEERS/bin/python [--turns 7] [--out results/benchmarks/peers.json]
 
