@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from maxplore import Explorer, InputError
+from maxplore.entry import Entry
 from maxplore.explorers.model_based import ModelAgent
 from maxplore.methods import METHODS, model_based
-from maxplore.solvers import Icem, IcemConfig
+from maxplore.solvers import Gradient, Icem, IcemConfig, Sac
+
+CHEETAH = (Entry((19,)), Entry((6,)))
 
 
 def explorer_of(env: gym.Env[Any, Any], **settings: Any) -> Explorer:
@@ -102,13 +105,13 @@ def test_a_reward_is_in_the_environments_own_units_and_moves_the_utility():
 @pytest.mark.parametrize("preset", ["fast", "paper", "smoke"])
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_a_config_in_every_preset(method, preset):
-    config = model_based(method, preset, {"members": 4}, numbered=False)
+    config = model_based(method, preset, {"members": 4}, *CHEETAH)
     assert config.model.members == 4
     assert config.utility == METHODS[method].utility
 
 
 def test_the_paper_preset_is_the_appendix():
-    config = model_based("max", "paper", {}, numbered=False)
+    config = model_based("max", "paper", {}, *CHEETAH)
     assert (config.model.members, config.model.depth, config.model.width) == (32, 4, 512)
     assert (config.warm_up, config.plan_every, config.fresh_every, config.fit.epochs) == (256, 25, 1, 50)
     assert config.fit.held_out == 0
@@ -133,11 +136,22 @@ def test_what_cannot_be_is_refused_by_name(settings, message):
         explorer_of(gym.make("maxplore/MountainCar-v0"), **settings)
 
 
-def test_reactive_methods_need_real_actions():
-    with pytest.raises(InputError, match="method is 'jdrx', which needs real actions, got Discrete ones: use max"):
-        explorer_of(gym.make("CartPole-v1"), method="jdrx")
+@pytest.mark.parametrize("method", ["jdrx", "perx", "tvax"])
+def test_methods_that_learn_a_policy_by_sac_need_real_actions(method):
+    with pytest.raises(InputError, match=f"method is '{method}', which needs real actions, got Discrete ones: use max"):
+        explorer_of(gym.make("CartPole-v1"), method=method)
+
+
+def test_fast_plans_where_there_are_few_dimensions_and_climbs_where_there_are_many():
+    car = (Entry((2,)), Entry((1,)))
+    assert isinstance(model_based("max", "fast", {}, *car).solver, Icem)
+    assert isinstance(model_based("max", "fast", {}, *CHEETAH).solver, Gradient)
+    assert isinstance(model_based("max", "fast", {}, Entry((8,)), Entry((), 4)).solver, Icem)
+    assert isinstance(model_based("max", "paper", {}, *car).solver, Sac)
+    for method in ("tvax", "jdrx"):
+        assert isinstance(model_based(method, "fast", {}, *car).solver, Sac)
 
 
 def test_a_solver_by_name_takes_its_own_settings():
-    config = model_based("max", "fast", {"solver": "icem", "solver_horizon": 7}, numbered=False)
+    config = model_based("max", "fast", {"solver": "icem", "solver_horizon": 7}, *CHEETAH)
     assert config.solver == Icem(IcemConfig(horizon=7))

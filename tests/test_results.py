@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tools import continuous
 from tools.claims import ROOT, written
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
@@ -25,3 +26,9 @@ def test_every_figure_has_its_pictures_its_command_and_its_numbers(path: Path):
     assert all({"claim", "paper", "measured", "holds"} == set(claim) for claim in summary["claims"])
     for suffix in ("png", "svg"):
         assert (path.parent / f"{name}.{suffix}").stat().st_size > 1000
+
+
+def test_the_continuous_tables_are_those_of_the_benchmarks():
+    page, readme = ((ROOT / name).read_text() for name in ("docs/continuous.md", "README.md"))
+    assert continuous.written(page) == page, "run python tools/continuous.py"
+    assert continuous.between(readme, "continuous", continuous.in_short()) == readme, "run python tools/continuous.py"

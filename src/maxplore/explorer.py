@@ -92,7 +92,7 @@ class Explorer:
             external = None if paid is None else reward_weight * every_reward(paid, states.count, actions.count)
             self._agent = FiniteAgent(finite_explorer(method, preset, settings), world, key=key, external=external)
         else:
-            config = model_based(method, preset, settings, numbered=actions.count is not None)
+            config = model_based(method, preset, settings, states, actions)
             if paid is not None:
                 config = config.with_reward(paid, float(reward_weight))
             self._agent = ModelAgent(config, states, actions, key=key)

@@ -1,8 +1,10 @@
 """The registry of methods: what a name and a preset stand for."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorers import (
     PAPER_MAX,
@@ -30,6 +32,9 @@ from maxplore.utilities import (
 
 PRESETS = ("fast", "paper", "smoke")
 """`fast` is for a laptop, `paper` is the appendix to the letter, `smoke` takes seconds and proves only that it runs."""
+
+FEW = 6
+"""Dimensions of state and action together up to which trajectory optimisation finds what the gradient does not."""
 
 TAKEN = ("method", "preset", "seed", "horizon", "reward", "reward_weight")
 """Names that the `Explorer` itself has given a meaning."""
@@ -80,13 +85,17 @@ def finite_explorer(method: str, preset: str, settings: Mapping[str, Any]) -> Fi
     return overridden(FINITE[method][preset], settings, TAKEN)
 
 
-def model_based(method: str, preset: str, settings: Mapping[str, Any], *, numbered: bool) -> ModelBasedConfig:
-    """The config of this name for real states; with `numbered` actions it plans by trajectory optimisation."""
+def model_based(
+    method: str, preset: str, settings: Mapping[str, Any], states: Entry, actions: Entry
+) -> ModelBasedConfig:
+    """The config of this name for real states; `icem` plans numbered actions, and in `fast` few dimensions."""
     _check(method, METHODS, preset)
-    row = METHODS[method]
-    if numbered and row.utility is not None and not row.active:
+    row, numbered = METHODS[method], actions.count is not None
+    compares_actors = isinstance(row.utility, TrajectoryVariance)  # which pays all plans the same
+    if numbered and row.utility is not None and (not row.active or compares_actors):
         raise InputError(f"method is {method!r}, which needs real actions, got Discrete ones: use max")
-    config = {"fast": _fast, "paper": _paper, "smoke": _smoke}[preset](row, numbered)
+    by_plans = numbered or (preset == "fast" and math.prod(states.shape) + math.prod(actions.shape) <= FEW)
+    config = {"fast": _fast, "paper": _paper, "smoke": _smoke}[preset](row, by_plans)
     solver = settings.get("solver")
     if isinstance(solver, str):
         if solver not in SOLVERS:
@@ -95,27 +104,28 @@ def model_based(method: str, preset: str, settings: Mapping[str, Any], *, number
     return overridden(config, settings, TAKEN)
 
 
-def _paper(row: Method, numbered: bool) -> ModelBasedConfig:
+def _paper(row: Method, by_plans: bool) -> ModelBasedConfig:
     """Appendix D.2: 32 x 4 x 512, everything from scratch every 25 steps, SAC."""
     sac = Sac(SacConfig(active=row.active, temperature=row.temperature))
     return ModelBasedConfig(
         model=PAPER,
         fit=FitConfig(epochs=50),
         utility=row.utility,
-        solver=Icem() if numbered else sac,
+        solver=Icem() if by_plans else sac,
         warm_up=256,
         plan_every=25,
         fresh_every=1,
     )
 
 
-def _fast(row: Method, numbered: bool) -> ModelBasedConfig:
+def _fast(row: Method, by_plans: bool) -> ModelBasedConfig:
     """For a laptop: a small ensemble, trained hastily but from scratch, and the gradient in place of SAC."""
     reactive = Sac(SacConfig(active=False, temperature=row.temperature, batch_size=256, warm_start=True))
-    # Trajectory variance compares actors of one age: those of the gradient differ.
+    # Trajectory variance compares actors of one age: those of the gradient differ, and plans of each other.
     together = Sac(SacConfig(temperature=row.temperature, batch_size=256, episodes=10, updates=10, warm_start=True))
-    alone = together if isinstance(row.utility, TrajectoryVariance) else Gradient()
-    solver: Solver = Icem() if numbered else alone if row.active else reactive
+    # Far-sighted plans are found where there are few dimensions, and only there.
+    alone = Icem(IcemConfig(horizon=40, rounds=3, plans=48)) if by_plans else Gradient()
+    solver: Solver = reactive if not row.active else together if isinstance(row.utility, TrajectoryVariance) else alone
     return ModelBasedConfig(
         model=GaussianConfig(members=5, depth=2, width=200, log_variance=(-10.0, -1.0)),
         fit=FitConfig(epochs=30, most_steps=120, batch_size=128, learning_rate=4e-3, held_out=0.1),
@@ -127,7 +137,7 @@ def _fast(row: Method, numbered: bool) -> ModelBasedConfig:
     )
 
 
-def _smoke(row: Method, numbered: bool) -> ModelBasedConfig:
+def _smoke(row: Method, by_plans: bool) -> ModelBasedConfig:
     """Seconds: nothing is learned well, everything is run."""
     tiny = Gradient(GradientConfig(iterations=4, actors=4, horizon=3, lifetime=6, width=16))
     reactive = Sac(SacConfig(active=False, temperature=row.temperature, batch_size=16, history_updates=4, width=16))
@@ -136,7 +146,7 @@ def _smoke(row: Method, numbered: bool) -> ModelBasedConfig:
         model=GaussianConfig(members=3, depth=1, width=16, log_variance=(-10.0, -1.0)),
         fit=FitConfig(epochs=3, batch_size=32, held_out=0.1),
         utility=row.utility,
-        solver=icem if numbered else tiny if row.active else reactive,
+        solver=icem if by_plans else tiny if row.active else reactive,
         warm_up=10,
         plan_every=25,
     )
