@@ -155,3 +155,23 @@ def test_fast_plans_where_there_are_few_dimensions_and_climbs_where_there_are_ma
 def test_a_solver_by_name_takes_its_own_settings():
     config = model_based("max", "fast", {"solver": "icem", "solver_horizon": 7}, *CHEETAH)
     assert config.solver == Icem(IcemConfig(horizon=7))
+
+
+def test_a_plan_is_followed_for_as_long_as_it_is_good_and_no_longer_than_the_episode(monkeypatch):
+    solved: list[int] = []
+    original = Icem.solve
+
+    def solve(self, *inputs, **named):
+        solved.append(explorer.steps)
+        return original(self, *inputs, **named)
+
+    monkeypatch.setattr(Icem, "solve", solve)
+    env = gym.make("maxplore/MountainCar-v0")
+    explorer = explorer_of(env, solver=Icem(IcemConfig(horizon=6, rounds=1, plans=8, elites=4, kept=2, followed=4)))
+    observation, _ = env.reset(seed=0)
+    for step in range(30):
+        action = explorer.ask(observation)
+        following, *_ = env.step(action)
+        explorer.tell(observation, action, following, truncated=step == 19)
+        observation = env.reset()[0] if step == 19 else following
+    assert solved == [10, 14, 18, 20, 24, 28], "warm-up until 10, a new episode at 20"

@@ -90,6 +90,7 @@ class ModelAgent(Agent):
         self._policy: Policy | None = None
         self._began = True
         self._planned = 0
+        self._solved = 0
         self._last: tuple[int, bytes, np.ndarray] | None = None
 
     def learn_horizon(self, steps: int) -> None:
@@ -113,7 +114,9 @@ class ModelAgent(Agent):
         key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(self._key, now), 3)
         if self.config.utility is None or now < self.config.warm_up:
             return np.asarray(_anything(self.history.action_entry, key_random))
-        again = self.config.solver.every_step or (self._began and self.config.solve_at_reset)
+        good_for = self.config.solver.good_for
+        stale = good_for is not None and (self._began or now - self._solved >= good_for)
+        again = stale or (self._began and self.config.solve_at_reset)
         if not self.rounds or now - self._planned >= self.config.plan_every:
             report = self._learn(key_fit)
             calibration = float(_calibration(self.ensemble, self.history, self.config.fit.held_out))
@@ -123,7 +126,7 @@ class ModelAgent(Agent):
             self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, key_solve))
         self._began = False
         assert self._policy is not None
-        return np.asarray(_follow(self._policy, jnp.asarray(state)))
+        return np.asarray(_follow(self._policy.later(now - self._solved), jnp.asarray(state)))
 
     def promise(self, state: Any) -> float | None:
         return float(self.rounds[-1].solve.after) if self.rounds else None
@@ -178,7 +181,7 @@ class ModelAgent(Agent):
 
     def _solve(self, state: np.ndarray, key: PRNGKeyArray) -> SolveInfo:
         solution = self.config.solver.solve(self._mdp(), state, self.history, self._memory, key=key)
-        self._policy, self._memory = solution.policy, solution.memory
+        self._policy, self._memory, self._solved = solution.policy, solution.memory, self.steps
         return jax.tree.map(np.asarray, solution.info)
 
     def _mdp(self, ensemble: GaussianEnsemble | None = None) -> ExplorationMDP:

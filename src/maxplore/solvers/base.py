@@ -27,6 +27,10 @@ class Policy(eqx.Module):
     def __call__(self, state: Shaped[Array, "*state"], *, key: PRNGKeyArray | None = None) -> Shaped[Array, "*action"]:
         """The action for `state`: the policy's mode, or with a `key` a draw from it. Real actions are in [-1, 1]."""
 
+    def later(self, steps: int) -> "Policy":
+        """The policy so many real steps after it was found."""
+        return self
+
 
 class SolveInfo(NamedTuple):
     """What came of a solve. What a solver does not have is NaN."""
@@ -73,9 +77,9 @@ class Solver(eqx.Module):
     """A way to find a policy that collects much utility, from where the real environment stands now."""
 
     @property
-    def every_step(self) -> bool:
-        """Whether its policy is good for one real step only, so that each step needs a solve of its own."""
-        return False
+    def good_for(self) -> int | None:
+        """Real steps, within an episode, that its policy is of use for; None if it always is."""
+        return None
 
     @property
     def uses_history(self) -> bool:

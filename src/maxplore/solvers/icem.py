@@ -43,11 +43,15 @@ class IcemConfig:
     """Share of the old mean and spread that stays from round to round."""
     discount: float = 1.0
     """Of utilities along a plan."""
+    followed: int = 1
+    """Real steps that a plan is followed for before there is a new one."""
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "rounds", "plans", "elites", "kept", "particles"):
+        for name in ("horizon", "rounds", "plans", "elites", "kept", "particles", "followed"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.followed > self.horizon:
+            raise InputError(f"followed is {self.followed}, expected at most the horizon, {self.horizon}")
         if not self.kept <= self.elites <= self.plans:
             raise InputError(
                 f"kept, elites, plans are {self.kept}, {self.elites}, {self.plans}, expected none larger than the next"
@@ -62,16 +66,19 @@ class IcemConfig:
 
 
 class Plan(Policy):
-    """Actions decided beforehand. As a policy it gives the first of them: after one step it is time for a new plan."""
+    """Actions decided beforehand, whatever the state: as a policy it gives the first of them."""
 
     actions: Shaped[Array, "horizon *action"]
 
     def __call__(self, state: Shaped[Array, "*state"], *, key: PRNGKeyArray | None = None) -> Shaped[Array, "*action"]:
         return self.actions[0]
 
+    def later(self, steps: int) -> "Plan":
+        return Plan(jnp.roll(self.actions, -steps, axis=0))
+
 
 class Search(NamedTuple):
-    """Where the search stands: scores of actions along plans. Memory is the same, shifted by one step."""
+    """Where the search stands: scores of actions along plans. Memory is the same, shifted by the steps followed."""
 
     mean: Float[Array, "horizon scores"]
     spread: Float[Array, "horizon scores"]
@@ -85,8 +92,8 @@ class Icem(Solver):
     config: IcemConfig = eqx.field(static=True, default=IcemConfig())
 
     @property
-    def every_step(self) -> bool:
-        return True
+    def good_for(self) -> int:
+        return self.config.followed
 
     def init(self, mdp: ExplorationMDP, *, key: PRNGKeyArray) -> Search:
         config, entry = self.config, mdp.ensemble.action_entry
@@ -122,9 +129,8 @@ class Icem(Solver):
         begin, keys = (memory, SolveInfo.blank()), jax.random.split(key, config.rounds)
         (search, info), best = jax.lax.scan(one_round, begin, keys)
         info = info._replace(before=best[0], after=best[-1])
-        ahead = Search(
-            _shifted(search.mean), jnp.full_like(search.spread, config.spread), jax.vmap(_shifted)(search.kept)
-        )
+        mean, kept = _shifted(search.mean, config.followed), _shifted(search.kept, config.followed)
+        ahead = Search(mean, jnp.full_like(search.spread, config.spread), kept)
         return Solution(Plan(self.actions(mdp, search.kept[0])), ahead, info)
 
     def rate(
@@ -171,6 +177,6 @@ def colored_noise(
     return jnp.swapaxes(jnp.fft.irfft(waves, n=horizon, axis=-1), 1, 2)
 
 
-def _shifted(plan: Float[Array, "horizon scores"]) -> Float[Array, "horizon scores"]:
-    """The rest of a plan once its first action is done; its last is held for one step more."""
-    return jnp.concatenate([plan[1:], plan[-1:]])
+def _shifted(plans: Float[Array, "*plans horizon scores"], steps: int) -> Float[Array, "*plans horizon scores"]:
+    """The rest of plans once so many actions are done; the last action is held for as long."""
+    return jnp.concatenate([plans[..., steps:, :], jnp.repeat(plans[..., -1:, :], steps, axis=-2)], axis=-2)
