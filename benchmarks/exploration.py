@@ -3,8 +3,8 @@
     python benchmarks/exploration.py half-cheetah [--methods max random] [--seeds 3] [--steps 3000]
 
 Every run is a process of its own on one core, as many side by side as there are cores. One that is finished is written
-down in runs/benchmarks/ and never run again, so the command goes on where it was stopped (delete the file there to
-begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7 fresh_every=1`.
+down in runs/benchmarks/, with D beside it, and never run again, so the command goes on where it was stopped (delete the
+files there to begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7 fresh_every=1`.
 """
 
 import argparse
@@ -78,8 +78,8 @@ STUDIES = {
 }
 
 
-def explored(study: Study, method: str, seed: int, steps: int, settings: list[str]) -> dict[str, Any]:
-    """One run, in this process."""
+def explored(study: Study, method: str, seed: int, steps: int, settings: list[str], rows: Path) -> dict[str, Any]:
+    """One run, in this process; D is kept beside the file of `rows`."""
     start = time.perf_counter()
     import gymnasium as gym
     import jax.numpy as jnp
@@ -93,6 +93,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     explorer.explore(env, steps)
     seconds = time.perf_counter() - start
     seen = explorer.history[jnp.arange(steps)]
+    kept = {name: np.asarray(value) for name, value in vars(seen).items()}
+    np.savez_compressed(rows.with_name(f"{rows.stem}-{method}-{seed}.npz"), allow_pickle=False, **kept)
     bins = study.bins(np.asarray(seen.next_state))
     _, firsts = np.unique(bins, axis=0, return_index=True)
     marks = np.unique(np.linspace(0, steps, MARKS + 1).astype(int)[1:])
@@ -172,7 +174,7 @@ def main() -> None:
     study = STUDIES[asked.study]
     steps = asked.steps or study.steps
     if asked.one:
-        row = explored(study, asked.one[0], int(asked.one[1]), steps, asked.set)
+        row = explored(study, asked.one[0], int(asked.one[1]), steps, asked.set, asked.rows)
         with asked.rows.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(row["method"], row["seed"], "coverage", row["coverage"], "in", row["seconds"], "s", flush=True)
