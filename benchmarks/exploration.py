@@ -3,8 +3,8 @@
     python benchmarks/exploration.py half-cheetah [--methods max random] [--seeds 3] [--steps 3000]
 
 Every run is a process of its own on one core, as many side by side as there are cores. One that is finished is written
-down in runs/benchmarks/, with D beside it, and never run again, so the command goes on where it was stopped (delete the
-files there to begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7 fresh_every=1`.
+down in runs/benchmarks/, with D beside it, and never run again: the command goes on where it was stopped (delete the
+files there to begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7`.
 """
 
 import argparse

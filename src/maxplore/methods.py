@@ -126,7 +126,7 @@ def _fast(row: Method, by_plans: bool) -> ModelBasedConfig:
     # Far-sighted plans are found where there are few dimensions, and only there.
     alone = Icem(IcemConfig(horizon=40, rounds=3, plans=48)) if by_plans else Gradient()
     solver: Solver = reactive if not row.active else together if isinstance(row.utility, TrajectoryVariance) else alone
-    # The upper bound is the divergence's kernel too. Distances add up over dimensions: with many, a narrow one saturates.
+    # The upper bound is the divergence's kernel too; distances add up over dimensions, and saturate a narrow one.
     upper = -1.0 if by_plans else 0.5
     return ModelBasedConfig(
         model=GaussianConfig(members=5, depth=2, width=200, log_variance=(-10.0, upper)),
