@@ -10,6 +10,7 @@ files there to begin anew). Writes results/benchmarks/NAME.json. Any setting can
 import argparse
 import ast
 import json
+import math
 import os
 import platform
 import re
@@ -122,10 +123,15 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     figures = explorer.figures
     if figures:
         row["figures"] = {
-            name: [round(figure[name], 4) for figure in figures[:: max(1, len(figures) // MARKS)]]
+            name: [known(figure[name]) for figure in (*figures[: -1 : max(1, len(figures) // MARKS)], figures[-1])]
             for name in ("step", "utility", "saturation", "nll", "error", "calibration", "clipped")
         }
     return row
+
+
+def known(number: float) -> float | None:
+    """A figure for JSON, which knows no NaN."""
+    return round(number, 4) if math.isfinite(number) else None
 
 
 def commit() -> str:
@@ -179,7 +185,7 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
         print(row["method"], row["seed"], "coverage", row["coverage"], "in", row["seconds"], "s", flush=True)
         return
-    name = asked.study if steps == study.steps else f"{asked.study}-{steps}"
+    name = "-".join([asked.study, *([str(steps)] if steps != study.steps else []), *asked.set])
     rows = asked.runs / f"{name}.jsonl"
     asked.runs.mkdir(parents=True, exist_ok=True)
     asked.out.mkdir(parents=True, exist_ok=True)

@@ -127,7 +127,10 @@ def test_the_paper_preset_is_the_appendix():
         ({"preset": "quick"}, "preset is 'quick', expected one of fast, paper, smoke"),
         ({"memmbers": 3}, "there is no setting 'memmbers' here, expected one of: members"),
         ({"warm_up": 0}, "warm_up is 0, expected at least 1"),
-        ({"method": "random", "reward": lambda s, a, s2: s[0]}, "random actions look for nothing"),
+        (
+            {"method": "random", "reward": lambda s, a, s2: s[0], "reward_weight": 1.0},
+            "random actions look for nothing",
+        ),
         ({"reward": lambda s, a, s2: s[0], "reward_weight": np.inf}, "reward_weight is inf"),
     ],
 )
@@ -154,7 +157,7 @@ def test_fast_plans_where_there_are_few_dimensions_and_climbs_where_there_are_ma
 
 def test_a_solver_by_name_takes_its_own_settings():
     config = model_based("max", "fast", {"solver": "icem", "solver_horizon": 7}, *CHEETAH)
-    assert config.solver == Icem(IcemConfig(horizon=7))
+    assert config.solver == Icem(IcemConfig(horizon=7, rounds=3, plans=48))
 
 
 def test_a_plan_is_followed_for_as_long_as_it_is_good_and_no_longer_than_the_episode(monkeypatch):
@@ -175,3 +178,106 @@ def test_a_plan_is_followed_for_as_long_as_it_is_good_and_no_longer_than_the_epi
         explorer.tell(observation, action, following, truncated=step == 19)
         observation = env.reset()[0] if step == 19 else following
     assert solved == [10, 14, 18, 20, 24, 28], "warm-up until 10, a new episode at 20"
+
+
+@pytest.mark.parametrize("method", ["tvax", "jdrx", "opax"])
+def test_every_kind_of_method_explores(method):
+    env = gym.make("maxplore/MountainCar-v0")
+    explorer = explorer_of(env, method=method)
+    explorer.explore(env, 36)
+    assert [row["step"] for row in explorer.figures] == [10.0, 35.0]
+    assert all(np.isfinite(row["utility"]) == (method != "jdrx") for row in explorer.figures), (
+        "only plans promise something"
+    )
+
+
+def test_a_solver_by_name_is_that_of_the_method_and_the_preset():
+    jdrx = model_based("jdrx", "fast", {"solver": "sac"}, *CHEETAH)
+    assert jdrx == model_based("jdrx", "fast", {}, *CHEETAH)
+    perx = model_based("perx", "smoke", {"solver": "sac"}, *CHEETAH).solver
+    assert isinstance(perx, Sac)
+    assert (perx.config.active, perx.config.temperature, perx.config.batch_size) == (False, 0.2, 16)
+    for method in ("jdrx", "perx", "tvax"):
+        for solver in ("gradient", "icem"):
+            with pytest.raises(
+                InputError, match=f"solver is '{solver}', expected sac: {method} is learned by no other"
+            ):
+                model_based(method, "fast", {"solver": solver}, *CHEETAH)
+
+
+def test_costs_do_not_end_exploration():
+    """A reward may be negative throughout, and exploration goes on for as long as it was told to."""
+    env = gym.wrappers.TimeLimit(gym.make("maxplore/MountainCar-v0").unwrapped, 15)
+    explorer = explorer_of(env, reward=lambda s, a, s2: -10.0, reward_weight=1.0)
+    assert explorer.explore(env, 50).steps == 50
+    with pytest.raises(InputError, match="until_utility is given, expected none: with a reward"):
+        explorer.explore(env, 50, until_utility=0.5)
+
+
+@pytest.mark.parametrize("method", ["jdrx", "random"])
+def test_methods_without_plans_have_nothing_to_stop_at(method):
+    env = gym.make("maxplore/MountainCar-v0")
+    with pytest.raises(InputError, match="until_utility is given, expected none: this method's plans promise nothing"):
+        explorer_of(env, method=method).explore(env, 50, until_utility=0.5)
+
+
+def test_the_model_is_asked_in_the_environments_units():
+    """Pendulum's torque is within +-2; inside it is +-1."""
+    env = gym.make("Pendulum-v1")
+    explorer = explorer_of(env)
+    explorer.explore(env, 11)
+    model, states, torques = explorer.model, np.zeros((3, 3)), np.array([[-2.0], [0.5], [2.0]])
+    outside, inside = model.predict(states, torques), model.ensemble.predict(states, torques / 2)
+    assert model.size == 3
+    for own, other in zip(outside, inside, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-5)
+    with pytest.raises(InputError, match="actions"):
+        model.predict(states, np.zeros((3, 2)))
+
+
+def test_what_was_only_told_makes_a_model_too():
+    env = gym.make("maxplore/MountainCar-v0")
+    explorer, other = explorer_of(env), explorer_of(env)
+    numbers = np.random.default_rng(0)
+    for _ in range(12):
+        row = (numbers.normal(size=2) * [0.3, 0.03] - [0.5, 0], numbers.uniform(-1, 1, 1))
+        for each in (explorer, other):
+            each.tell(*row, row[0] + [0.01, 0.001])
+    assert explorer.model.predict(np.zeros((4, 2)), np.zeros((4, 1)))[0].shape == (3, 4, 2)
+    assert np.isfinite(explorer.utility(np.zeros((4, 2)), np.zeros((4, 1)))).all()
+    np.testing.assert_array_equal(explorer.ask([-0.5, 0.0]), other.ask([-0.5, 0.0]), "having looked changes nothing")
+
+
+def test_solvers_look_no_farther_than_an_episode_goes():
+    env = gym.make("maxplore/MountainCar-v0")
+    for horizon, lifetime in ((4, 4), (500, 6)):
+        agent = explorer_of(env, solver="gradient", horizon=horizon)._agent
+        assert isinstance(agent, ModelAgent)
+        assert isinstance(agent.config.solver, Gradient)
+        assert agent.config.solver.config.lifetime == lifetime
+    for solver, field in (("icem", "horizon"), ("sac", "steps")):
+        agent = explorer_of(env, solver=solver, horizon=2)._agent
+        assert isinstance(agent, ModelAgent)
+        assert isinstance(agent.config.solver, Icem | Sac)
+        assert getattr(agent.config.solver.config, field) == 2
+
+
+def test_plans_are_made_for_the_state_that_is_asked_about():
+    """After an episode's end it may be asked about several places, and answers each as if it were the first."""
+    env = gym.make("maxplore/MountainCar-v0")
+
+    def told() -> Explorer:
+        explorer = explorer_of(env, solver="icem")
+        observation, _ = env.reset(seed=0)
+        for step in range(14):
+            action = explorer.ask(observation)
+            following, *_ = env.step(action)
+            explorer.tell(observation, action, following, truncated=step == 13)
+            observation = following
+        return explorer
+
+    here, there = np.array([-0.5, 0.0], np.float32), np.array([0.3, 0.05], np.float32)
+    one, two = told(), told()
+    answers = [one.ask(here), one.ask(there), one.ask(here)]
+    np.testing.assert_array_equal(answers[0], answers[2])
+    np.testing.assert_array_equal(answers[1], two.ask(there))

@@ -40,7 +40,7 @@ def test_it_is_explored_round_after_round(name):
         if terminated or truncated:
             observation, _ = again.reset()
     ends = bool(np.asarray(rows.terminated).any())
-    assert (explorer.model.members.termination is not None) == ends, "ends are imagined once one was seen"
+    assert (explorer.model.ensemble.members.termination is not None) == ends, "ends are imagined once one was seen"
 
 
 def test_episodes_that_ended_in_the_data_end_in_imagination():
@@ -51,7 +51,7 @@ def test_episodes_that_ended_in_the_data_end_in_imagination():
     rows = explorer.history.transitions
     fell = np.asarray(rows.terminated)[:150]
     assert fell.sum() >= 2
-    model, seen = explorer.model, (rows.state[:150], rows.action[:150], rows.next_state[:150])
+    model, seen = explorer.model.ensemble, (rows.state[:150], rows.action[:150], rows.next_state[:150])
     drawn = [
         model.ends(*seen, jnp.full(150, member), key=jax.random.key(draw)) for member in range(3) for draw in range(50)
     ]

@@ -1,5 +1,7 @@
 """The imagined MDP against models whose moments are known."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -257,3 +259,13 @@ def test_large_members_are_forecast_one_by_one_with_the_same_result():
     rows = jnp.ones((4, 2)), jnp.zeros((4, 2))
     for one_by_one, together in zip(large.forecast(*rows, apart=large.apart()), large.forecast(*rows), strict=True):
         np.testing.assert_allclose(one_by_one, together, rtol=1e-4, atol=1e-5)
+
+
+def test_a_margin_of_inf_is_no_range_even_where_a_dimension_stands_still():
+    rows = np.array([[0.0, 5.0], [1.0, 5.0]])
+    history = History.continuous(2, 1).append(rows, np.zeros((2, 1)), rows)
+    ensemble = GaussianEnsemble(2, 1, GaussianConfig(members=2, depth=1, width=4), key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble.adapted(history), JensenRenyi(), history, margin=math.inf)
+    step = mdp.step(jnp.array([[100.0, 5.0]]), jnp.zeros((1, 1)), key=jax.random.key(1))
+    assert int(step.info.clipped.sum()) == int(step.info.nonfinite.sum()) == 0
+    assert np.isfinite(step.next_state).all()

@@ -83,3 +83,15 @@ def test_methods_that_look_for_nothing_take_no_reward(method):
 def test_the_weight_is_a_number():
     with pytest.raises(InputError, match="reward_weight is nan, expected a finite number"):
         Explorer(BOX, TURN, preset="smoke", reward=lambda s, a, s2: 0.0, reward_weight=float("nan"))
+
+
+def test_reward_and_weight_come_together():
+    with pytest.raises(InputError, match="reward is given without reward_weight, expected both"):
+        Explorer(BOX, TURN, preset="smoke", reward=lambda s, a, s2: 0.0)
+    with pytest.raises(InputError, match="reward_weight is given without reward, expected both"):
+        Explorer(BOX, TURN, preset="smoke", reward_weight=1.0)
+
+
+def test_too_many_discrete_states_are_refused_before_memory_is():
+    with pytest.raises(InputError, match="10000 states and 4 actions are too many to write out"):
+        Explorer(gym.spaces.Discrete(10_000), gym.spaces.Discrete(4))

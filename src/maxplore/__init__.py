@@ -2,7 +2,7 @@
 
 from maxplore import envs, solvers, utilities
 from maxplore.errors import InputError
-from maxplore.explorer import Explorer
+from maxplore.explorer import Explorer, load
 from maxplore.history import History, Transition
 from maxplore.mdp import ExplorationMDP
 from maxplore.models import CategoricalEnsemble, FitConfig, GaussianConfig, GaussianEnsemble, MemberConfig, fit
@@ -24,6 +24,7 @@ __all__ = [
     "Transition",
     "envs",
     "fit",
+    "load",
     "solvers",
     "utilities",
 ]

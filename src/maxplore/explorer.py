@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -21,6 +22,14 @@ from maxplore.methods import finite_explorer, model_based
 from maxplore.models.ensemble import Ensemble
 from maxplore.progress import Show, shown
 from maxplore.rewards import Reward, every_reward, inner
+from maxplore.runs import checkpoint
+from maxplore.runs.plain import setting_from_plain, setting_to_plain, space_from_plain, space_to_plain
+
+MOST_TRANSITIONS = 10**8
+"""Triples of state, action and next state that are written out at the most."""
+
+SAVED = "explorer.npz"
+"""The file of a saved explorer in its directory."""
 
 FAR = 100
 """How many steps to plan for where nobody knows how long an episode is."""
@@ -41,6 +50,27 @@ class Summary:
 
 def _whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral)
+
+
+@dataclass(frozen=True)
+class Model:
+    """The ensemble of an explorer, asked in the environment's own units."""
+
+    ensemble: Ensemble[Any]
+    """As it is inside: numbers count from 0, real actions are in [-1, 1]."""
+    _observations: spaces.Codec
+    _actions: spaces.Codec
+
+    @property
+    def size(self) -> int:
+        """How many members it has."""
+        return self.ensemble.size
+
+    def predict(self, observations: Any, actions: Any) -> Any:
+        """What every member expects next: mean and variance, `[members, batch, dims]`; of Discrete states,
+        probabilities `[members, batch, states]`."""
+        states = self._observations.batch("observations", observations)
+        return self.ensemble.predict(states, self._actions.batch("actions", actions))
 
 
 class Explorer:
@@ -67,13 +97,22 @@ class Explorer:
         seed: int = 0,
         horizon: int | None = None,
         reward: Reward | None = None,
-        reward_weight: float = 0.0,
+        reward_weight: float | None = None,
         **settings: Any,
     ) -> None:
         if horizon is not None and not (_whole(horizon) and horizon >= 1):
             raise InputError(f"horizon is {horizon!r}, expected at least 1, or None if it is not known")
         if not (_whole(seed) and 0 <= seed < 2**32):
             raise InputError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}")
+        if (reward is None) != (reward_weight is None):
+            given, missing = ("reward", "reward_weight") if reward_weight is None else ("reward_weight", "reward")
+            raise InputError(f"{given} is given without {missing}, expected both (a weight of 0 is pure exploration)")
+        weight = 0.0 if reward_weight is None else reward_weight
+        if isinstance(weight, bool) or not isinstance(weight, Real) or not math.isfinite(weight):
+            raise InputError(f"reward_weight is {reward_weight!r}, expected a finite number")
+        self._made = {"method": method, "preset": preset, "seed": int(seed), "horizon": horizon}
+        self._settings = settings
+        self._paid = None if reward_weight is None else float(weight)
         self._actions = spaces.actions(action_space)
         self._observations = spaces.observations(observation_space, numbered=self._actions.entry.count is not None)
         self._spaces = (observation_space, action_space)
@@ -81,21 +120,26 @@ class Explorer:
         self._next: np.ndarray | None = None
         self._episode_over = True
         self._explored = False
-        self._most = 0.0
+        self._most: float | None = None
         key, states, actions = jax.random.key(int(seed)), self._observations.entry, self._actions.entry
-        if not math.isfinite(reward_weight):
-            raise InputError(f"reward_weight is {reward_weight}, expected a finite number")
         paid = None if reward is None else inner(reward, self._observations, self._actions)
         self._agent: Agent
         if states.count is not None and actions.count is not None:
+            if states.count**2 * actions.count > MOST_TRANSITIONS:
+                raise InputError(
+                    f"{states.count} states and {actions.count} actions are too many to write out, expected at most "
+                    f"{MOST_TRANSITIONS:.0e} transitions: give maxplore a Box of features (TransformObservation)"
+                )
             world = Finite(states.count, actions.count, horizon or FAR, horizon is not None)
-            external = None if paid is None else reward_weight * every_reward(paid, states.count, actions.count)
+            external = None if paid is None else weight * every_reward(paid, states.count, actions.count)
             self._agent = FiniteAgent(finite_explorer(method, preset, settings), world, key=key, external=external)
         else:
             config = model_based(method, preset, settings, states, actions)
             if paid is not None:
-                config = config.with_reward(paid, float(reward_weight))
+                config = config.with_reward(paid, float(weight))
             self._agent = ModelAgent(config, states, actions, key=key)
+            if horizon is not None:
+                self._agent.learn_horizon(horizon)
 
     @property
     def history(self) -> History:
@@ -148,13 +192,17 @@ class Explorer:
         A bar shows how it goes (`progress`; by default if there is a terminal), and `watch` is called with the figures
         of every round of fitting and planning, as they come.
 
-        It ends before if what the best plan promises, at the beginning of an episode, is below `until_utility` times
+        It ends before if, at the beginning of an episode, what the latest plan promised is below `until_utility` times
         the most that any plan promised. An episode that is cut off at the end is begun anew by the next call.
         """
         if not (_whole(steps) and steps >= 0):
             raise InputError(f"steps is {steps!r}, expected a whole number of at least 0")
         if not 0 <= until_utility < 1:
             raise InputError(f"until_utility is {until_utility}, expected a share: at least 0 and below 1")
+        if until_utility and not self._agent.promises:
+            raise InputError("until_utility is given, expected none: this method's plans promise nothing")
+        if until_utility and self._paid:
+            raise InputError("until_utility is given, expected none: with a reward mixed in, utility need not fall")
         for name, own, other in zip(
             ("observation_space", "action_space"), self._spaces, (env.observation_space, env.action_space), strict=True
         ):
@@ -164,7 +212,7 @@ class Explorer:
         limit = limit or getattr(env.unwrapped, "horizon", None)  # an environment that cuts its own episodes off
         if isinstance(limit, int) and limit > 0:
             self._agent.learn_horizon(limit)
-        with shown(steps, wanted=progress, watch=watch) as show:
+        with shown(steps, wanted=progress, watch=watch, known=self._agent.latest) as show:
             return self._explore(env, steps, until_utility, show)
 
     def _explore(self, env: gym.Env[Any, Any], steps: int, until_utility: float, show: Show) -> Summary:
@@ -177,8 +225,8 @@ class Explorer:
             episodes += 1
             promise = self._agent.promise(self._observations.inward("observation", observation))
             if promise is not None:
-                self._most = max(self._most, promise)
-                if promise < until_utility * self._most:
+                self._most = promise if self._most is None else max(self._most, promise)
+                if until_utility and promise < until_utility * self._most:
                     break
             over = False
             while done < steps and not over:
@@ -190,7 +238,7 @@ class Explorer:
                     following,
                     terminated=bool(terminated),
                     truncated=bool(truncated),
-                    reward=float(reward),
+                    reward=0.0 if reward is None else float(reward),  # pyright: ignore[reportUnnecessaryComparison]
                 )
                 observation, over, done = following, bool(terminated or truncated), done + 1
                 show(done, self._agent.latest)
@@ -207,16 +255,72 @@ class Explorer:
         return self._agent.figures
 
     @property
-    def model(self) -> Ensemble[Any]:
-        """The ensemble, which knows what it does not know; its numbers count from 0, its actions are in [-1, 1]."""
-        return self._agent.model
+    def model(self) -> Model:
+        """The dynamics as learned so far, by an ensemble that knows what it does not know."""
+        return Model(self._agent.model, self._observations, self._actions)
 
     def utility(self, observations: Any, actions: Any) -> np.ndarray:
         """How novel it would be to take these actions there: one number for each row."""
         states = self._observations.batch("observations", observations)
         return self._agent.utility(states, self._actions.batch("actions", actions))
 
+    def save(self, directory: str | Path) -> None:
+        """Keep all of it (D, models, policy, figures) in `directory`, as arrays and plain JSON, for `maxplore.load`.
+
+        A reward is a function, which is not kept: give it to `load` again.
+        """
+        plain, groups = self._agent.frozen()
+        settings = {name: setting_to_plain(name, value) for name, value in self._settings.items()}
+        about = {
+            "kind": "explorer",
+            "observation_space": space_to_plain(self._spaces[0]),
+            "action_space": space_to_plain(self._spaces[1]),
+            "made": self._made,
+            "settings": settings,
+            "reward_weight": self._paid,
+            "explored": self._explored,
+            "episode_over": self._episode_over,
+            "most": self._most,
+            "agent": plain,
+        }
+        groups["next"] = () if self._next is None else (self._next,)
+        checkpoint.write(Path(directory) / SAVED, about, groups)
+
+    def _thaw(self, file: checkpoint.Checkpoint) -> None:
+        """Be what was saved."""
+        about = file.about
+        self._agent.thaw(about["agent"], file.filled)
+        self._explored, self._episode_over, self._most = about["explored"], about["episode_over"], about["most"]
+        if file.has("next"):
+            entry = self._observations.entry
+            self._next = np.asarray(file.filled("next", (jax.ShapeDtypeStruct(entry.shape, entry.dtype),))[0])
+
     def _notice_reset(self, state: np.ndarray) -> None:
         """Begin another episode if somebody has reset the environment, and told nobody."""
         if not self._episode_over and self._next is not None and not np.array_equal(state, self._next):
             self._agent.begin()
+
+
+def load(directory: str | Path, *, reward: Reward | None = None) -> Explorer:
+    """The explorer that was saved in `directory`; it goes on as if it had never been away.
+
+    One that had a `reward` needs the same one again.
+    """
+    file = checkpoint.Checkpoint(Path(directory) / SAVED)
+    about = file.about
+    try:
+        spaces_ = [space_from_plain(about[name]) for name in ("observation_space", "action_space")]
+        made, weight = about["made"], about["reward_weight"]
+        settings = {name: setting_from_plain(value) for name, value in about["settings"].items()}
+        named = {name: made[name] for name in ("method", "preset", "seed", "horizon")}
+    except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        raise file.damaged(f"{type(error).__name__}: {error}") from None
+    if (weight is None) != (reward is None):
+        wanted = "none: it was made without" if weight is None else "the reward that it was made with"
+        raise InputError(f"reward is {'' if weight is None else 'not '}given, expected {wanted}")
+    explorer = Explorer(*spaces_, **named, reward=reward, reward_weight=weight, **settings)
+    try:
+        explorer._thaw(file)  # pyright: ignore[reportPrivateUsage]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise file.damaged(f"{type(error).__name__}: {error}") from None
+    return explorer

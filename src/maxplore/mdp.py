@@ -1,5 +1,6 @@
 """The exploration MDP: the environment as the ensemble imagines it, paying for novelty (section 2.2, 2.3)."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -59,14 +60,14 @@ class ExplorationMDP(eqx.Module):
         self, ensemble: Ensemble[Any], utility: Utility, history: History | None = None, *, margin: float = 1.0
     ) -> None:
         """With a `history` of real vectors, imagined states stay within the range that it spans,
-        widened by `margin` times its extent on either side."""
+        widened by `margin` times its extent on either side; a margin of inf is no range at all."""
         self.ensemble = ensemble
         self.utility = utility
         self.low, self.high = None, None
         if history is None:
             return
         ensemble.check_fits(history)
-        if history.state_entry.count is None:
+        if history.state_entry.count is None and margin != math.inf:
             self.low, self.high = plausible_range(history, margin)
 
     def start(self, state: Numbers, actors: int) -> Array:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from maxplore.entry import Entry
@@ -20,7 +21,7 @@ from maxplore.explorers.model_based import ModelBasedConfig
 from maxplore.models import FitConfig, GaussianConfig, MemberConfig
 from maxplore.models.gaussian import PAPER
 from maxplore.settings import overridden
-from maxplore.solvers import SOLVERS, Gradient, GradientConfig, Icem, IcemConfig, Sac, SacConfig, Solver
+from maxplore.solvers import Gradient, GradientConfig, Icem, IcemConfig, Sac, SacConfig, Solver
 from maxplore.utilities import (
     Disagreement,
     InformationRatio,
@@ -94,64 +95,69 @@ def model_based(
     compares_actors = isinstance(row.utility, TrajectoryVariance)  # which pays all plans the same
     if numbered and row.utility is not None and (not row.active or compares_actors):
         raise InputError(f"method is {method!r}, which needs real actions, got Discrete ones: use max")
-    by_plans = numbered or (preset == "fast" and math.prod(states.shape) + math.prod(actions.shape) <= FEW)
-    config = {"fast": _fast, "paper": _paper, "smoke": _smoke}[preset](row, by_plans)
-    solver = settings.get("solver")
+    few = math.prod(states.shape) + math.prod(actions.shape) <= FEW
+    config, solvers = _fast(row, few) if preset == "fast" else {"paper": _paper, "smoke": _smoke}[preset](row)
+    usual = "sac" if not row.active or compares_actors or preset == "paper" else "gradient"
+    if numbered or (usual == "gradient" and preset == "fast" and few):
+        usual = "icem"
+    solver = settings.get("solver", usual)
     if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise InputError(f"solver is {solver!r}, expected one of {', '.join(SOLVERS)}")
-        settings = {**settings, "solver": SOLVERS[solver]()}
+        if solver not in solvers:
+            raise InputError(f"solver is {solver!r}, expected one of {', '.join(solvers)}")
+        if solver != "sac" and not numbered and row.utility is not None and (not row.active or compares_actors):
+            raise InputError(f"solver is {solver!r}, expected sac: {method} is learned by no other")
+        settings = {**settings, "solver": solvers[solver]}
     return overridden(config, settings, TAKEN)
 
 
-def _paper(row: Method, by_plans: bool) -> ModelBasedConfig:
-    """Appendix D.2: 32 x 4 x 512, everything from scratch every 25 steps, SAC."""
-    sac = Sac(SacConfig(active=row.active, temperature=row.temperature))
-    return ModelBasedConfig(
+def _paper(row: Method) -> tuple[ModelBasedConfig, dict[str, Solver]]:
+    """Appendix D.2: 32 x 4 x 512, everything from scratch every 25 steps, SAC; imagination knows no bounds."""
+    config = ModelBasedConfig(
         model=PAPER,
         fit=FitConfig(epochs=50),
         utility=row.utility,
-        solver=Icem() if by_plans else sac,
         warm_up=256,
         plan_every=25,
         fresh_every=1,
+        margin=math.inf,
     )
+    sac = Sac(SacConfig(active=row.active, temperature=row.temperature))
+    return config, {"sac": sac, "gradient": Gradient(), "icem": Icem()}
 
 
-def _fast(row: Method, by_plans: bool) -> ModelBasedConfig:
+def _fast(row: Method, few: bool) -> tuple[ModelBasedConfig, dict[str, Solver]]:
     """For a laptop: a small ensemble, trained hastily but from scratch, and the gradient in place of SAC."""
-    reactive = Sac(SacConfig(active=False, temperature=row.temperature, batch_size=256, warm_start=True))
-    # Trajectory variance compares actors of one age: those of the gradient differ, and plans of each other.
-    together = Sac(SacConfig(temperature=row.temperature, batch_size=256, episodes=10, updates=10, warm_start=True))
-    # Far-sighted plans are found where there are few dimensions, and only there.
-    alone = Icem(IcemConfig(horizon=40, rounds=3, plans=48)) if by_plans else Gradient()
-    solver: Solver = reactive if not row.active else together if isinstance(row.utility, TrajectoryVariance) else alone
     # The upper bound is the divergence's kernel too; distances add up over dimensions, and saturate a narrow one.
-    upper = -1.0 if by_plans else 0.5
-    return ModelBasedConfig(
+    upper = -1.0 if few else 0.5
+    config = ModelBasedConfig(
         model=GaussianConfig(members=5, depth=2, width=200, log_variance=(-10.0, upper)),
         fit=FitConfig(epochs=30, most_steps=120, batch_size=128, learning_rate=4e-3, held_out=0.1),
         utility=row.utility,
-        solver=solver,
         warm_up=50,
         plan_every=25,
         solve_at_reset=False,
     )
+    sac = SacConfig(active=row.active, temperature=row.temperature, batch_size=256, warm_start=True)
+    # Far-sighted plans are found where there are few dimensions, and only there.
+    icem = Icem(IcemConfig(horizon=40, rounds=3, plans=48))
+    return config, {"sac": Sac(replace(sac, episodes=10, updates=10)), "gradient": Gradient(), "icem": icem}
 
 
-def _smoke(row: Method, by_plans: bool) -> ModelBasedConfig:
+def _smoke(row: Method) -> tuple[ModelBasedConfig, dict[str, Solver]]:
     """Seconds: nothing is learned well, everything is run."""
-    tiny = Gradient(GradientConfig(iterations=4, actors=4, horizon=3, lifetime=6, width=16))
-    reactive = Sac(SacConfig(active=False, temperature=row.temperature, batch_size=16, history_updates=4, width=16))
-    icem = Icem(IcemConfig(horizon=4, rounds=2, plans=8, elites=4, kept=2))
-    return ModelBasedConfig(
+    config = ModelBasedConfig(
         model=GaussianConfig(members=3, depth=1, width=16, log_variance=(-10.0, -1.0)),
         fit=FitConfig(epochs=3, batch_size=32, held_out=0.1),
         utility=row.utility,
-        solver=icem if by_plans else tiny if row.active else reactive,
         warm_up=10,
         plan_every=25,
     )
+    sac = SacConfig(active=row.active, temperature=row.temperature, batch_size=16, history_updates=4, width=16)
+    return config, {
+        "sac": Sac(replace(sac, episodes=5, steps=5, actors=8, updates=2)),
+        "gradient": Gradient(GradientConfig(iterations=4, actors=4, horizon=3, lifetime=6, width=16)),
+        "icem": Icem(IcemConfig(horizon=4, rounds=2, plans=8, elites=4, kept=2)),
+    }
 
 
 def _check(method: str, methods: Mapping[str, Any], preset: str) -> None:

@@ -11,9 +11,16 @@ Show = Callable[[int, dict[str, float] | None], None]
 
 
 @contextmanager
-def shown(steps: int, *, wanted: bool | None, watch: Callable[[dict[str, float]], None] | None) -> Generator[Show]:
-    """A bar on the error stream while the block runs (None: if that is a terminal), `watch` told of every new round."""
-    console, told = Console(stderr=True), -1.0
+def shown(
+    steps: int,
+    *,
+    wanted: bool | None,
+    watch: Callable[[dict[str, float]], None] | None,
+    known: dict[str, float] | None = None,
+) -> Generator[Show]:
+    """A bar on the error stream while the block runs (None: if that is a terminal), `watch` told of every round that
+    comes after the one `known`."""
+    console, told = Console(stderr=True), -1.0 if known is None else known["step"]
     bar = Progress(
         BarColumn(),
         MofNCompleteColumn(),
@@ -42,11 +49,11 @@ def shown(steps: int, *, wanted: bool | None, watch: Callable[[dict[str, float]]
 def in_short(figures: dict[str, float]) -> str:
     """A round's figures in a few words.
 
-    >>> in_short({"utility": 1.5, "saturation": 0.93, "error": 0.21, "coverage": 52.0})
-    'utility 1.50 (93% of its ceiling), model error 0.21, 52 cells'
+    >>> in_short({"utility": 1.5, "saturation": 0.93, "error": 0.21, "coverage": 5.25})
+    'utility 1.50 (93% of its ceiling), model error 0.21, coverage 5.2'
     """
     ceiling = "" if figures["saturation"] != figures["saturation"] else f" ({figures['saturation']:.0%} of its ceiling)"
     return (
         f"utility {figures['utility']:.2f}{ceiling}, model error {figures['error']:.2g}, "
-        f"{figures['coverage']:.0f} cells"
+        f"coverage {figures['coverage']:.1f}"
     )

@@ -1,6 +1,7 @@
 """An explorer that is asked and told, one step at a time, by whoever owns the loop."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -21,6 +22,10 @@ from maxplore.models.categorical import CategoricalEnsemble
 from maxplore.models.ensemble import Ensemble
 
 _tabulate = eqx.filter_jit(tabulate)
+
+
+Filled = Callable[[str, Any], Any]
+"""Given the name of a group and a pytree, the arrays of that group in the places of the pytree's."""
 
 
 class Agent(ABC):
@@ -50,6 +55,11 @@ class Agent(ABC):
     def minds_reward(self) -> bool:
         """Whether it learns from the rewards that it is told of."""
         return False
+
+    @property
+    @abstractmethod
+    def promises(self) -> bool:
+        """Whether its plans promise anything."""
 
     @abstractmethod
     def promise(self, state: Any) -> float | None:
@@ -82,6 +92,26 @@ class Agent(ABC):
     @abstractmethod
     def learn_horizon(self, steps: int) -> None:
         """Episodes are so long, as is known now."""
+
+    @abstractmethod
+    def frozen(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All that it knows: a plain description, and groups of arrays by name."""
+
+    @abstractmethod
+    def thaw(self, plain: dict[str, Any], filled: Filled) -> None:
+        """Know what `frozen` told; the arrays of a group come from `filled`."""
+
+    def _frozen_history(self) -> Transition:
+        """D without the room that is left in it."""
+        return jax.tree.map(lambda x: x[: self.steps], self.history.transitions)
+
+    def _thaw_history(self, steps: int, filled: Filled) -> None:
+        like = jax.tree.map(lambda x: jax.ShapeDtypeStruct((steps, *x.shape[1:]), x.dtype), self.history.transitions)
+        rows = filled("history", like)
+        if steps:
+            self.history = self.history.append(
+                rows.state, rows.action, rows.next_state, rows.terminated, rows.truncated
+            )
 
 
 class FiniteAgent(Agent):
@@ -128,6 +158,10 @@ class FiniteAgent(Agent):
     def minds_reward(self) -> bool:
         return isinstance(self.explorer, EbDqnExplorer | BootstrappedDqnExplorer)
 
+    @property
+    def promises(self) -> bool:
+        return isinstance(self.explorer, MaxExplorer)
+
     def promise(self, state: Any) -> float | None:
         if not isinstance(self.explorer, MaxExplorer) or self.explorer.warming_up(self.world, self.mind):
             return None
@@ -152,6 +186,16 @@ class FiniteAgent(Agent):
     @property
     def figures(self) -> list[dict[str, float]]:
         return []  # it learns at every step: there are no rounds to report
+
+    def frozen(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        plain = {"steps": self.steps, "horizon": self.world.horizon, "known_end": self.world.known_end}
+        return plain, {"history": self._frozen_history(), "mind": eqx.filter(self.mind, eqx.is_array)}
+
+    def thaw(self, plain: dict[str, Any], filled: Filled) -> None:
+        self.world = Finite(self.world.states, self.world.actions, plain["horizon"], plain["known_end"])
+        self._thaw_history(plain["steps"], filled)
+        arrays, rest = eqx.partition(self.mind, eqx.is_array)
+        self.mind = eqx.combine(filled("mind", arrays), rest)
 
     def _max_mind(self) -> MaxMind:
         if not isinstance(self.mind, MaxMind):

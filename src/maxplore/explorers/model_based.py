@@ -11,14 +11,15 @@ from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from maxplore.entry import Entry
 from maxplore.errors import InputError
-from maxplore.explorers.agent import Agent
+from maxplore.explorers.agent import Agent, Filled
 from maxplore.history import History, Transition, held_out
 from maxplore.mdp import ExplorationMDP
 from maxplore.models import FitConfig, GaussianConfig, GaussianEnsemble, fit
 from maxplore.models.adam import Moments
+from maxplore.models.ensemble import Metrics
 from maxplore.models.fit import FitReport
 from maxplore.rewards import Inner
-from maxplore.solvers import Gradient, Policy, SolveInfo, Solver
+from maxplore.solvers import Gradient, Policy, Sac, SolveInfo, Solver
 from maxplore.utilities import JensenRenyi, Task, WithReward
 from maxplore.utilities.base import Utility
 
@@ -44,12 +45,14 @@ class ModelBasedConfig:
     solve_at_reset: bool = True
     """Whether a new episode gets a new solve, though the model is the same."""
     margin: float = 1.0
-    """How far imagination may leave the range of D, as a share of its extent."""
+    """How far imagination may leave the range of D, as a share of its extent; inf is as far as it likes."""
 
     def __post_init__(self) -> None:
         for name, least in (("warm_up", 1), ("plan_every", 1), ("fresh_every", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        if not self.margin >= 0:
+            raise InputError(f"margin is {self.margin}, expected 0 or more")
         if not self.fit.from_scratch:
             raise InputError(
                 "from_scratch is False, expected True: a model that is drawn anew less often has fresh_every"
@@ -91,10 +94,16 @@ class ModelAgent(Agent):
         self._began = True
         self._planned = 0
         self._solved = 0
+        self._solved_for = b""
+        self._before: Any = None
+        self._told_model = False
+        self._episode: int | None = None
         self._last: tuple[int, bytes, np.ndarray] | None = None
 
     def learn_horizon(self, steps: int) -> None:
-        pass  # its solvers look as far as they are told to, wherever the episode ends
+        if self._episode is None:
+            self._episode = steps
+            self.config = replace(self.config, solver=self.config.solver.within(steps))
 
     def begin(self) -> None:
         self._began = True
@@ -115,7 +124,8 @@ class ModelAgent(Agent):
         if self.config.utility is None or now < self.config.warm_up:
             return np.asarray(_anything(self.history.action_entry, key_random))
         good_for = self.config.solver.good_for
-        stale = good_for is not None and (self._began or now - self._solved >= good_for)
+        elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
+        stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)
         again = stale or (self._began and self.config.solve_at_reset)
         if not self.rounds or now - self._planned >= self.config.plan_every:
             report = self._learn(key_fit)
@@ -128,13 +138,22 @@ class ModelAgent(Agent):
         assert self._policy is not None
         return np.asarray(_follow(self._policy.later(now - self._solved), jnp.asarray(state)))
 
+    @property
+    def promises(self) -> bool:
+        own = self.config.solver
+        return self.config.utility is not None and not (isinstance(own, Sac) and not own.config.active)
+
     def promise(self, state: Any) -> float | None:
-        return float(self.rounds[-1].solve.after) if self.rounds else None
+        return float(self.rounds[-1].solve.after) if self.rounds and self.promises else None
 
     @property
     def model(self) -> GaussianEnsemble:
-        if not self.rounds:
-            raise InputError(f"there is no model yet: it is fitted after {self.config.warm_up} steps of warm-up")
+        if not self.rounds and not self._told_model:
+            if not 0 < self.steps >= self.config.warm_up:
+                raise InputError(f"there is no model yet: it is fitted after {self.config.warm_up} steps of warm-up")
+            # Told enough, but never asked: the first round will begin anew.
+            self._learn(jax.random.fold_in(self._key, self.steps))
+            self._told_model = True
         return self.ensemble
 
     def utility(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -150,14 +169,14 @@ class ModelAgent(Agent):
 
     @property
     def coverage(self) -> float:
-        """Cells of a standard deviation, as it was when the warm-up ended, that were visited."""
+        """How many bins of a standard deviation, as it was in the warm-up, were visited: the mean over dimensions."""
         rows = np.asarray(self.history.transitions.next_state)[: self.steps]
         if not len(rows):
             return 0.0
         early = rows[: self.config.warm_up]
         spread = early.std(axis=0)
-        cells = np.round((rows - early.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).astype(np.int64)
-        return float(len(np.unique(cells, axis=0)))
+        bins = np.round((rows - early.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).astype(np.int64)
+        return float(np.mean([len(np.unique(column)) for column in bins.T]))
 
     @property
     def figures(self) -> list[dict[str, float]]:
@@ -166,6 +185,56 @@ class ModelAgent(Agent):
     @property
     def latest(self) -> dict[str, float] | None:
         return _figures(self.rounds[-1]) if self.rounds else None
+
+    def frozen(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        plain = {
+            "steps": self.steps,
+            "began": self._began,
+            "planned": self._planned,
+            "solved": self._solved,
+            "episode": self._episode,
+            "rounds": [
+                {"step": own.step, "calibration": own.calibration, "coverage": own.coverage} for own in self.rounds
+            ],
+            "termination": self.ensemble.members.termination is not None,
+            "learned": self._moments is not None,
+            "solution": self._policy is not None,
+        }
+        groups = {
+            "history": self._frozen_history(),
+            "ensemble": eqx.filter(self.ensemble, eqx.is_array),
+            "moments": self._moments,
+            "solution": eqx.filter((self._policy, self._memory), eqx.is_array),
+            "fits": _stacked([own.fit for own in self.rounds]),
+            "solves": _stacked([own.solve for own in self.rounds]),
+        }
+        return plain, groups
+
+    def thaw(self, plain: dict[str, Any], filled: Filled) -> None:
+        self._thaw_history(plain["steps"], filled)
+        if plain["episode"] is not None:
+            self.learn_horizon(plain["episode"])
+        if plain["termination"]:
+            self.ensemble = self._new_ensemble(replace(self.config.model, termination=True), self._key)
+        arrays, rest = eqx.partition(self.ensemble, eqx.is_array)
+        self.ensemble = eqx.combine(filled("ensemble", arrays), rest)
+        if plain["learned"]:
+            self._moments = filled("moments", Moments.zero(self.ensemble.members))
+        if plain["solution"]:
+            like = eqx.filter_eval_shape(
+                self.config.solver.solve, self._mdp(), self.history[jnp.int32(0)].state, self.history, key=self._key
+            )
+            arrays, rest = eqx.partition((like.policy, like.memory), lambda x: isinstance(x, jax.ShapeDtypeStruct))
+            self._policy, self._memory = eqx.combine(filled("solution", arrays), rest)
+        count, members = len(plain["rounds"]), self.ensemble.size
+        fits = filled("fits", _stacked([_blank_fit(members)] * count))
+        solves = filled("solves", _stacked([jax.tree.map(np.asarray, SolveInfo.blank())] * count))
+        reports = [jax.tree.map(lambda x, k=k: np.asarray(x[k]), (fits, solves)) for k in range(count)]
+        self.rounds = [
+            Round(own["step"], fit_, solve, own["calibration"], own["coverage"])
+            for own, (fit_, solve) in zip(plain["rounds"], reports, strict=True)
+        ]
+        self._began, self._planned, self._solved = plain["began"], plain["planned"], plain["solved"]
 
     def _learn(self, key: PRNGKeyArray) -> FitReport:
         """Train on D, anew or further."""
@@ -180,8 +249,13 @@ class ModelAgent(Agent):
         return jax.tree.map(np.asarray, fitted.report)
 
     def _solve(self, state: np.ndarray, key: PRNGKeyArray) -> SolveInfo:
-        solution = self.config.solver.solve(self._mdp(), state, self.history, self._memory, key=key)
-        self._policy, self._memory, self._solved = solution.policy, solution.memory, self.steps
+        if self.steps != self._solved:
+            self._before = (
+                self._memory
+            )  # asked about several states at one step, it answers each as if it were the first
+        solution = self.config.solver.solve(self._mdp(), state, self.history, self._before, key=key)
+        self._policy, self._memory = solution.policy, solution.memory
+        self._solved, self._solved_for = self.steps, np.asarray(state).tobytes()
         return jax.tree.map(np.asarray, solution.info)
 
     def _mdp(self, ensemble: GaussianEnsemble | None = None) -> ExplorationMDP:
@@ -193,6 +267,17 @@ class ModelAgent(Agent):
         (dims,), action = self.history.state_entry.shape, self.history.action_entry
         count = action.shape[0] if action.count is None else action.count
         return GaussianEnsemble(dims, count, config, numbered=action.count is not None, key=key)
+
+
+def _stacked(reports: list[Any]) -> Any:
+    """Reports of many rounds as one, with the rounds along a leading axis; nothing if there are none."""
+    return jax.tree.map(lambda *each: np.stack(each), *reports) if reports else ()
+
+
+def _blank_fit(members: int) -> FitReport:
+    """A report of no fit at all, for its shapes."""
+    count, each = jnp.zeros((), jnp.int32), Metrics(*(jnp.zeros(members) for _ in range(3)))
+    return FitReport(count, count, count, count, each, each)
 
 
 def _figures(round_: Round) -> dict[str, float]:

@@ -35,6 +35,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "relu": jax.nn.relu,
     "gelu": jax.nn.gelu,
     "elu": jax.nn.elu,
+    "leaky_relu": jax.nn.leaky_relu,
 }
 
 

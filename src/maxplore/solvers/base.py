@@ -81,6 +81,10 @@ class Solver(eqx.Module):
         """Real steps, within an episode, that its policy is of use for; None if it always is."""
         return None
 
+    def within(self, steps: int) -> "Solver":
+        """The same solver where episodes are so long: it looks no farther than that."""
+        return self
+
     @property
     def uses_history(self) -> bool:
         """Whether it learns from D too; the others are not compiled anew when the capacity of D doubles."""

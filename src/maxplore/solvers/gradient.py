@@ -5,7 +5,7 @@ where it ends, and the value is fitted to TD(lambda) returns (after Xu et al., 2
 explode, are thus never formed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -128,6 +128,9 @@ class Gradient(Solver):
     @property
     def warm_start(self) -> bool:
         return self.config.warm_start
+
+    def within(self, steps: int) -> "Gradient":
+        return Gradient(replace(self.config, lifetime=min(self.config.lifetime, steps)))
 
     def check(self, mdp: ExplorationMDP) -> None:
         real(mdp, "gradient")

@@ -1,9 +1,9 @@
 """Trajectory optimisation: the cross-entropy method with coloured noise and elites kept (after Pinneri et al., 2020).
 
-It plans open-loop, for one real step at a time, and learns no network: for low dimensions, and for numbered actions.
+It plans open-loop, for the next real step or few, and learns no network: for low dimensions, and for numbered actions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -94,6 +94,10 @@ class Icem(Solver):
     @property
     def good_for(self) -> int:
         return self.config.followed
+
+    def within(self, steps: int) -> "Icem":
+        own = self.config
+        return Icem(replace(own, horizon=min(own.horizon, steps), followed=min(own.followed, steps)))
 
     def init(self, mdp: ExplorationMDP, *, key: PRNGKeyArray) -> Search:
         config, entry = self.config, mdp.ensemble.action_entry

@@ -5,7 +5,7 @@ temperature; that of today, twin Q with slow targets and a temperature of its ow
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -51,7 +51,7 @@ class SacConfig:
     """Hidden layers of every network."""
     width: int = 256
     """Units of each hidden layer."""
-    activation: str | Activation = jax.nn.leaky_relu
+    activation: str | Activation = "leaky_relu"
     """A name from `ACTIVATIONS`, or any elementwise function."""
     learning_rate: float = 1e-3
     """Adam's, for all networks."""
@@ -96,10 +96,6 @@ class SacConfig:
         if not self.active and self.history_updates < 1:
             raise InputError("history_updates is 0 without active: nothing would be learned")
         activation_named(self.activation)
-
-
-LAPTOP = SacConfig(batch_size=256, episodes=20, actors=64, updates=25, initial_log_std=0.0, log_std=(-10.0, 2.0))
-"""About a seventieth of the paper's arithmetic."""
 
 
 class Networks(eqx.Module):
@@ -147,6 +143,9 @@ class Sac(Solver):
     @property
     def warm_start(self) -> bool:
         return self.config.warm_start
+
+    def within(self, steps: int) -> "Sac":
+        return Sac(replace(self.config, steps=min(self.config.steps, steps)))
 
     def check(self, mdp: ExplorationMDP) -> None:
         real(mdp, "sac")
