@@ -1,0 +1,92 @@
+"""One file with everything in it: named arrays, and a plain description as JSON among them.
+
+It is put in place all at once, so that a reader finds the old one or the new one. Reading it runs no code of its own.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from maxplore.errors import InputError
+
+FORMAT = 1
+"""Of the file; a newer one is refused, not guessed at."""
+
+ABOUT = "about"
+
+
+def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
+    """Put a description and groups of arrays (pytrees) in place of what is at `path`."""
+    text = json.dumps({"format": FORMAT, **about}, allow_nan=False)
+    arrays = {ABOUT: np.frombuffer(text.encode(), np.uint8)}
+    for name, tree in groups.items():
+        arrays |= {f"{name}/{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # so that the new name, too, outlives a power cut
+    finally:
+        os.close(folder)
+
+
+class Checkpoint:
+    """A file that was read: the description, and arrays that are handed out by group."""
+
+    def __init__(self, path: Path) -> None:
+        """An `InputError` if there is no such file, or if it is none of maxplore's."""
+        self.path = path
+        try:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                self._arrays = {name: file[name] for name in file.files}
+            self.about: dict[str, Any] = json.loads(self._arrays.pop(ABOUT).tobytes())
+            written = self.about["format"]
+        except FileNotFoundError:
+            raise InputError(f"there is no {path}: nothing was saved there") from None
+        except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+            raise self.damaged(f"{type(error).__name__}: {error}") from None
+        if written != FORMAT:
+            raise InputError(
+                f"{path} has format {written!r}, expected {FORMAT}: it is from another version of maxplore"
+            )
+
+    def damaged(self, why: str) -> InputError:
+        """What to raise when the file is not what it should be."""
+        return InputError(f"{self.path} is no file of maxplore's, or damaged ({why})")
+
+    def has(self, group: str) -> bool:
+        """Whether there are arrays of this name."""
+        return f"{group}/0" in self._arrays
+
+    def filled(self, group: str, like: Any) -> Any:
+        """The arrays of a group in the place of those of `like`, whose shapes and types they must have."""
+        leaves, structure = jax.tree.flatten(like)
+        found = [self._arrays.get(f"{group}/{k}") for k in range(len(leaves))]
+        if f"{group}/{len(leaves)}" in self._arrays:
+            raise self.damaged(f"{group} has more than the {len(leaves)} arrays expected")
+        for k, (own, wanted) in enumerate(zip(found, leaves, strict=True)):
+            if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
+                got = "nothing" if own is None else f"{own.dtype}{list(own.shape)}"
+                raise self.damaged(f"{group}/{k} is {got}, expected {wanted.dtype}{list(wanted.shape)}")
+        return jax.tree.unflatten(structure, [jax.numpy.asarray(own) for own in found])
+
+    def array(self, group: str, number: int) -> np.ndarray:
+        """One array of a group."""
+        try:
+            return self._arrays[f"{group}/{number}"]
+        except KeyError:
+            raise self.damaged(f"{group}/{number} is missing") from None
