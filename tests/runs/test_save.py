@@ -55,9 +55,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_goes_on_as_if_it_had_never_been_away(case, tmp_path, pause=33):
+def test_it_goes_on_as_if_it_had_never_been_away(case, tmp_path):
     """Two explorers in two equal environments; one is saved, thrown away and loaded on the way."""
-    name, named = CASES[case]
+    (name, named), pause = CASES[case], 33
     envs = [gym.make(name) for _ in range(2)]
     steady, other = (Explorer(env.observation_space, env.action_space, seed=3, **named) for env in envs)
     places = [
@@ -243,6 +243,6 @@ def test_settings_come_back_equal(value):
 def test_a_setting_of_ones_own_is_refused_by_name(tmp_path):
     env = gym.make("maxplore/MountainCar-v0")
     explorer = Explorer(env.observation_space, env.action_space, preset="smoke", solver_activation=jnp.tanh)
-    with pytest.raises(InputError, match="solver_activation is .* cannot be saved"):
+    with pytest.raises(InputError, match=r"solver_activation is .* cannot be saved"):
         explorer.save(tmp_path)
     assert not list(tmp_path.iterdir())
