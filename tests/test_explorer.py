@@ -235,7 +235,8 @@ def test_methods_without_a_model_say_so():
     explorer = explorer_for(Shelf(), method="oracle")
     assert "method='max'" in refusal(lambda: explorer.model)
     assert "method='max'" in refusal(explorer.utility, [0], [0])
-    assert explorer.explore(Shelf(), 3, until_utility=0.5).promise is None
+    assert explorer.explore(Shelf(), 3).promise is None
+    assert "plans promise nothing" in refusal(explorer.explore, Shelf(), 3, until_utility=0.5)
 
 
 # Episodes ----------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def space_to_plain(space: gym.Space[Any]) -> dict[str, Any]:
         case spaces.Discrete():
             return {"kind": "Discrete", "n": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
         case spaces.MultiBinary():
-            return {"kind": "MultiBinary", "shape": list(space.shape)}
+            return {"kind": "MultiBinary", "n": space.n if isinstance(space.n, int) else list(space.shape)}
         case spaces.MultiDiscrete():
             counts, first = np.asarray(space.nvec).tolist(), np.asarray(space.start).tolist()
             return {"kind": "MultiDiscrete", "nvec": counts, "start": first, "dtype": str(space.dtype)}
@@ -97,7 +97,7 @@ def space_from_plain(plain: Any) -> gym.Space[Any]:
         case "Discrete":
             return spaces.Discrete(plain["n"], start=plain["start"], dtype=np.dtype(plain["dtype"]).type)
         case "MultiBinary":
-            return spaces.MultiBinary(plain["shape"])
+            return spaces.MultiBinary(plain["n"])
         case "MultiDiscrete":
             counts, first = (np.array(plain[name]) for name in ("nvec", "start"))
             return spaces.MultiDiscrete(counts, dtype=np.dtype(plain["dtype"]).type, start=first)
