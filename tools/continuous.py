@@ -211,6 +211,8 @@ def written(page: str, root: Path = ROOT) -> str:
 def in_short(root: Path = ROOT) -> str:
     """The table of the README: coverage by method."""
     found = measured(root)
+    if not found:
+        return "How much each method covers has not been measured with enough seeds yet."
     methods = list(dict.fromkeys(method for each in found.values() for method in each))
     rows = [f"| coverage, mean of seeds | {' | '.join(methods)} |", f"|---|{'---|' * len(methods)}"]
     for said, each in found.items():
