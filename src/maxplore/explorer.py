@@ -43,7 +43,7 @@ class Summary:
     episodes: int
     """Episodes begun."""
     coverage: float
-    """Share of all state-action pairs tried; of real states, how many cells of a standard deviation were visited."""
+    """Share of all state-action pairs tried; of real states, bins of a standard deviation visited in a dimension."""
     promise: float | None
     """Utility that plans promised when the last episode began (of real states, per step); None where there are none."""
 
@@ -318,9 +318,11 @@ def load(directory: str | Path, *, reward: Reward | None = None) -> Explorer:
     if (weight is None) != (reward is None):
         wanted = "none: it was made without" if weight is None else "the reward that it was made with"
         raise InputError(f"reward is {'' if weight is None else 'not '}given, expected {wanted}")
-    explorer = Explorer(*spaces_, **named, reward=reward, reward_weight=weight, **settings)
     try:
+        explorer = Explorer(*spaces_, **named, reward=reward, reward_weight=weight, **settings)
         explorer._thaw(file)  # pyright: ignore[reportPrivateUsage]
-    except (KeyError, TypeError, AttributeError) as error:
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise file.damaged(f"{type(error).__name__}: {error}") from None
     return explorer

@@ -86,6 +86,19 @@ def test_before_anything_happened_it_can_be_saved_too(tmp_path):
     assert restored.model.size == 4
 
 
+def test_asked_but_not_yet_told_it_still_gives_the_same_answer(tmp_path):
+    """Saved between asking and telling; with nothing held out, calibration is no number, and is kept as such."""
+    env = gym.make("maxplore/MountainCar-v0")
+    explorer = Explorer(env.observation_space, env.action_space, preset="smoke", solver="icem", held_out=0.0)
+    here = drive(explorer, env, env.reset(seed=0)[0], 12)
+    answer = explorer.ask(here)
+    explorer.save(tmp_path)
+    restored = maxplore.load(tmp_path)
+    np.testing.assert_array_equal(restored.ask(here), answer)
+    np.testing.assert_array_equal(restored.ask(here + np.float32(0.1)), explorer.ask(here + np.float32(0.1)))
+    assert np.isnan(restored.figures[0]["calibration"])
+
+
 def test_a_reward_is_given_again(tmp_path):
     env = gym.make("maxplore/MountainCar-v0")
 
@@ -145,6 +158,9 @@ def _cut(about, arrays):
         (lambda about, arrays: about.update(observation_space={"kind": "Cube"}), "there is no space of kind 'Cube'"),
         (lambda about, arrays: about.update(settings={"solver": {"part": "os", "settings": {}}}), "damaged .*'os'"),
         (lambda about, arrays: about.update(settings={"membres": 3}), "there is no setting 'membres'"),
+        (lambda about, arrays: about.update(settings={"reward": 1}), "damaged .*reward"),
+        (lambda about, arrays: about["made"].update(method=[]), r"damaged .*Type(Check)?Error"),
+        (lambda about, arrays: about["agent"].update(steps="a"), "damaged"),
         (lambda about, arrays: about["made"].update(method="maxx"), "method is 'maxx', expected one of"),
         (lambda about, arrays: arrays.pop("ensemble/0"), "ensemble/0 is nothing, expected float32"),
         (_retype, "ensemble/0 is float64"),

@@ -96,7 +96,7 @@ class ModelAgent(Agent):
         self._solved = 0
         self._solved_for = b""
         self._before: Any = None
-        self._told_model = False
+        self._told_at: int | None = None
         self._episode: int | None = None
         self._last: tuple[int, bytes, np.ndarray] | None = None
 
@@ -148,12 +148,12 @@ class ModelAgent(Agent):
 
     @property
     def model(self) -> GaussianEnsemble:
-        if not self.rounds and not self._told_model:
+        if not self.rounds and self._told_at != self.steps:
             if not 0 < self.steps >= self.config.warm_up:
                 raise InputError(f"there is no model yet: it is fitted after {self.config.warm_up} steps of warm-up")
             # Told enough, but never asked: the first round will begin anew.
             self._learn(jax.random.fold_in(self._key, self.steps))
-            self._told_model = True
+            self._told_at = self.steps
         return self.ensemble
 
     def utility(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -193,18 +193,20 @@ class ModelAgent(Agent):
             "planned": self._planned,
             "solved": self._solved,
             "episode": self._episode,
-            "rounds": [
-                {"step": own.step, "calibration": own.calibration, "coverage": own.coverage} for own in self.rounds
-            ],
+            "solved_for": self._solved_for.hex(),
+            "rounds": len(self.rounds),
             "termination": self.ensemble.members.termination is not None,
             "learned": self._moments is not None,
             "solution": self._policy is not None,
+            "before": self._before is not None,
         }
         groups = {
             "history": self._frozen_history(),
             "ensemble": eqx.filter(self.ensemble, eqx.is_array),
             "moments": self._moments,
             "solution": eqx.filter((self._policy, self._memory), eqx.is_array),
+            "before": eqx.filter(self._before, eqx.is_array),
+            "rounds": np.array([(own.step, own.calibration, own.coverage) for own in self.rounds]).reshape(-1, 3),
             "fits": _stacked([own.fit for own in self.rounds]),
             "solves": _stacked([own.solve for own in self.rounds]),
         }
@@ -226,15 +228,19 @@ class ModelAgent(Agent):
             )
             arrays, rest = eqx.partition((like.policy, like.memory), lambda x: isinstance(x, jax.ShapeDtypeStruct))
             self._policy, self._memory = eqx.combine(filled("solution", arrays), rest)
-        count, members = len(plain["rounds"]), self.ensemble.size
+            if plain["before"]:
+                self._before = eqx.combine(filled("before", arrays[1]), rest[1])
+        count, members = plain["rounds"], self.ensemble.size
+        table = filled("rounds", np.zeros((count, 3)))
         fits = filled("fits", _stacked([_blank_fit(members)] * count))
         solves = filled("solves", _stacked([jax.tree.map(np.asarray, SolveInfo.blank())] * count))
         reports = [jax.tree.map(lambda x, k=k: np.asarray(x[k]), (fits, solves)) for k in range(count)]
         self.rounds = [
-            Round(own["step"], fit_, solve, own["calibration"], own["coverage"])
-            for own, (fit_, solve) in zip(plain["rounds"], reports, strict=True)
+            Round(int(step), fit_, solve, float(calibration), float(coverage))
+            for (step, calibration, coverage), (fit_, solve) in zip(table, reports, strict=True)
         ]
         self._began, self._planned, self._solved = plain["began"], plain["planned"], plain["solved"]
+        self._solved_for = bytes.fromhex(plain["solved_for"])
 
     def _learn(self, key: PRNGKeyArray) -> FitReport:
         """Train on D, anew or further."""
@@ -250,9 +256,8 @@ class ModelAgent(Agent):
 
     def _solve(self, state: np.ndarray, key: PRNGKeyArray) -> SolveInfo:
         if self.steps != self._solved:
-            self._before = (
-                self._memory
-            )  # asked about several states at one step, it answers each as if it were the first
+            # Asked about several states at one step, it answers each as if it were the first.
+            self._before = self._memory
         solution = self.config.solver.solve(self._mdp(), state, self.history, self._before, key=key)
         self._policy, self._memory = solution.policy, solution.memory
         self._solved, self._solved_for = self.steps, np.asarray(state).tobytes()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from maxplore.errors import InputError
@@ -82,7 +83,10 @@ class Checkpoint:
             if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
                 got = "nothing" if own is None else f"{own.dtype}{list(own.shape)}"
                 raise self.damaged(f"{group}/{k} is {got}, expected {wanted.dtype}{list(wanted.shape)}")
-        return jax.tree.unflatten(structure, [jax.numpy.asarray(own) for own in found])
+        kept = (isinstance(wanted, np.ndarray) for wanted in leaves)  # what is NumPy's stays so, to the last bit
+        return jax.tree.unflatten(
+            structure, [own if is_numpy else jnp.asarray(own) for own, is_numpy in zip(found, kept, strict=True)]
+        )
 
     def array(self, group: str, number: int) -> np.ndarray:
         """One array of a group."""
