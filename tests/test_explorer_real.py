@@ -11,6 +11,7 @@ from maxplore.entry import Entry
 from maxplore.explorers.model_based import ModelAgent
 from maxplore.methods import METHODS, model_based
 from maxplore.solvers import Gradient, Icem, IcemConfig, Sac
+from maxplore.utilities import JensenRenyi
 
 CHEETAH = (Entry((19,)), Entry((6,)))
 
@@ -115,6 +116,31 @@ def test_the_paper_preset_is_the_appendix():
     assert (config.model.members, config.model.depth, config.model.width) == (32, 4, 512)
     assert (config.warm_up, config.plan_every, config.fresh_every, config.fit.epochs) == (256, 25, 1, 50)
     assert config.fit.held_out == 0
+    # What the authors' code has, where the appendix is silent.
+    fitted = config.fit
+    assert (fitted.batch_size, fitted.learning_rate, fitted.clip, fitted.weight_decay) == (256, 1e-3, 5.0, 0.0)
+    assert (fitted.steps, fitted.most_steps, fitted.bootstrap, fitted.patience) == (None, None, False, None)
+    assert (config.model.log_variance, config.model.activation, config.margin) == ((-5.0, -1.0), "swish", np.inf)
+    assert config.solve_at_reset
+    assert config.utility == JensenRenyi(0.1)
+    assert isinstance(config.solver, Sac)
+    sac = config.solver.config
+    assert (sac.history_updates, sac.episodes, sac.steps, sac.actors, sac.random_episodes) == (100, 50, 50, 128, 3)
+    assert (sac.updates, sac.batch_size, sac.depth, sac.width, sac.activation) == (50, 4096, 2, 256, "leaky_relu")
+    assert (sac.learning_rate, sac.clip, sac.discount, sac.tau, sac.penalty) == (1e-3, 5.0, 0.99, 0.005, 1e-3)
+    assert (sac.log_std, sac.keep_history, sac.warm_start) == ((-20.0, 2.0), False, False)
+    assert not sac.automatic
+    assert not sac.twin_targets
+
+
+@pytest.mark.parametrize(
+    ("method", "active", "temperature"),
+    [("max", True, 0.02), ("tvax", True, 0.2), ("jdrx", False, 0.02), ("perx", False, 0.2)],
+)
+def test_methods_of_the_paper_differ_in_what_they_look_for_and_how(method, active, temperature):
+    solver = model_based(method, "paper", {}, *CHEETAH).solver
+    assert isinstance(solver, Sac)
+    assert (solver.config.active, solver.config.temperature) == (active, temperature)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from maxplore.errors import InputError
+from maxplore import checks
 from maxplore.explorers.base import Finite, FiniteExplorer
 from maxplore.explorers.memory import Memory
 from maxplore.explorers.oracle import choose
@@ -37,8 +37,7 @@ class FiniteMaxConfig:
     """How the exploration MDP is solved."""
 
     def __post_init__(self) -> None:
-        if self.warm_up < 0:
-            raise InputError(f"warm_up is {self.warm_up}, expected at least 0")
+        checks.at_least(0, self, "warm_up")
 
 
 PAPER_MAX = FiniteMaxConfig(PAPER, training=Minibatches(), planner=Search())

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
+from maxplore import checks
 from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorers.agent import Agent, Filled
@@ -48,9 +49,7 @@ class ModelBasedConfig:
     """How far imagination may leave the range of D, as a share of its extent; inf is as far as it likes."""
 
     def __post_init__(self) -> None:
-        for name, least in (("warm_up", 1), ("plan_every", 1), ("fresh_every", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        checks.at_least(1, self, "warm_up", "plan_every", "fresh_every")
         if not self.margin >= 0:
             raise InputError(f"margin is {self.margin}, expected 0 or more")
         if not self.fit.from_scratch:
@@ -247,7 +246,7 @@ class ModelAgent(Agent):
         ends = bool(jnp.any(self.history.transitions.terminated & self.history.filled))
         fresh = len(self.rounds) % self.config.fresh_every == 0
         if ends and self.ensemble.members.termination is None:
-            self.ensemble = self._new_ensemble(replace(self.config.model, termination=True), key)
+            self.ensemble = self._new_ensemble(replace(self.config.model, termination=True), jax.random.fold_in(key, 1))
             fresh = True
         config, moments = replace(self.config.fit, from_scratch=fresh), None if fresh else self._moments
         fitted = fit(self.ensemble, self.history, config, key=key, moments=moments)

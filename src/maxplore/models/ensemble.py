@@ -3,7 +3,6 @@
 The members are one pytree with a leading member axis: the `filter_vmap` of one member's constructor.
 """
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -14,6 +13,7 @@ import jax.numpy as jnp
 from equinox import AbstractVar
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from maxplore import checks
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -44,12 +44,10 @@ class MemberConfig:
     lit: members begin nearly linear, and agree by accident on pairs never tried. A gain of about 6 mends it."""
 
     def __post_init__(self) -> None:
-        for name, least in (("members", 1), ("depth", 0), ("width", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
+        checks.at_least(1, self, "members", "width")
+        checks.at_least(0, self, "depth")
+        checks.positive(self, "first_gain")
         activation_named(self.activation)
-        if not 0 < self.first_gain < math.inf:
-            raise InputError(f"first_gain is {self.first_gain}, expected a positive number")
 
 
 class Member(eqx.Module):

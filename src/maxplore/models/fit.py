@@ -9,6 +9,7 @@ import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from maxplore import checks
 from maxplore.errors import InputError
 from maxplore.history import History, held_out, member_bags, shuffled
 from maxplore.models.adam import Moments, adam
@@ -51,14 +52,9 @@ class FitConfig:
     """Transitions, at most, that the report is measured on."""
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("batch_size", 1), ("report_rows", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least {least}")
-        for name in ("learning_rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}, expected more than 0")
-        if not self.weight_decay >= 0:
-            raise InputError(f"weight_decay is {self.weight_decay}, expected 0 or more")
+        checks.at_least(1, self, "epochs", "batch_size", "report_rows")
+        checks.positive(self, "learning_rate", "clip")
+        checks.not_negative(self, "weight_decay")
         for name in ("steps", "most_steps"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1, or None to count epochs")

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, Shaped
 
+from maxplore import checks
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -41,9 +42,7 @@ class GaussianConfig(MemberConfig):
 
     def __post_init__(self) -> None:
         MemberConfig.__post_init__(self)
-        low, high = self.log_variance
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InputError(f"log_variance is {self.log_variance}, expected finite bounds, the lower one first")
+        checks.bounds(self, "log_variance")
 
 
 DEFAULT = GaussianConfig()

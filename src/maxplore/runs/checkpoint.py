@@ -28,7 +28,10 @@ def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> No
     arrays = {ABOUT: np.frombuffer(text.encode(), np.uint8)}
     for name, tree in groups.items():
         arrays |= {f"{name}/{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent} cannot be made a directory ({error.strerror}): save somewhere else") from error
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("wb") as file:
@@ -36,6 +39,10 @@ def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> No
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}); what was there before is still there"
+        ) from error
     finally:
         draft.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from maxplore.errors import InputError
+from maxplore import checks
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP, Step
 from maxplore.models.adam import Moments, adam
@@ -68,12 +68,12 @@ class GradientConfig:
     """Whether a solve goes on from the networks of the one before."""
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "actors", "horizon", "lifetime", "width", "value_updates"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
-        for name in ("discount", "trace"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+        checks.at_least(1, self, "iterations", "actors", "horizon", "lifetime", "width", "value_updates")
+        checks.at_least(0, self, "depth")
+        checks.positive(self, "policy_rate", "value_rate", "max_norm")
+        checks.not_negative(self, "restraint", "entropy")
+        checks.share(self, "discount", "trace", "value_units")
+        checks.bounds(self, "log_std")
         activation_named(self.activation)
 
 

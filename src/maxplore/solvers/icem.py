@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
+from maxplore import checks
 from maxplore.errors import InputError
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP, Step
@@ -47,22 +48,16 @@ class IcemConfig:
     """Real steps that a plan is followed for before there is a new one."""
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "rounds", "plans", "elites", "kept", "particles", "followed"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
+        checks.at_least(1, self, "horizon", "rounds", "plans", "elites", "kept", "particles", "followed")
         if self.followed > self.horizon:
             raise InputError(f"followed is {self.followed}, expected at most the horizon, {self.horizon}")
         if not self.kept <= self.elites <= self.plans:
             raise InputError(
                 f"kept, elites, plans are {self.kept}, {self.elites}, {self.plans}, expected none larger than the next"
             )
-        if not self.beta >= 0:
-            raise InputError(f"beta is {self.beta}, expected 0 or more")
-        if not self.spread > 0:
-            raise InputError(f"spread is {self.spread}, expected more than 0")
-        for name in ("momentum", "discount"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+        checks.not_negative(self, "beta")
+        checks.positive(self, "spread")
+        checks.share(self, "momentum", "discount")
 
 
 class Plan(Policy):

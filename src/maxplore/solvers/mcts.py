@@ -4,7 +4,6 @@ A node is a sequence of actions, not a state: every round walks down from the cu
 state from the table. What the paper leaves open is a field of `Search`.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from maxplore import checks
 from maxplore.errors import InputError
 from maxplore.solvers.value_iteration import Table
 
@@ -32,15 +32,11 @@ class Search:
     """Thompson sampling: standard deviation of one return, before any is seen. It counts as one observation."""
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "trajectories"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
+        checks.at_least(1, self, "rounds", "trajectories")
         if self.depth is not None and self.depth < 1:
             raise InputError(f"depth is {self.depth}, expected at least 1, or None for the end of the episode")
-        if not 0 <= self.discount <= 1:
-            raise InputError(f"discount is {self.discount}, expected a number from 0 to 1")
-        if not 0 <= self.prior < math.inf:
-            raise InputError(f"prior is {self.prior}, expected a finite number of at least 0")
+        checks.share(self, "discount")
+        checks.not_negative(self, "prior")
 
     def values(
         self, table: Table, state: Int[Array, ""], remaining: Int[Array, ""], horizon: int, *, key: PRNGKeyArray

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from maxplore import checks
 from maxplore.errors import InputError
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP
@@ -79,15 +80,12 @@ class SacConfig:
     """Whether a solve goes on from the networks of the one before, or from newly drawn ones, as in the paper."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "steps", "actors", "updates", "batch_size", "width"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
-        for name in ("learning_rate", "clip", "temperature"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}, expected more than 0")
-        for name in ("discount", "tau"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+        checks.at_least(1, self, "episodes", "steps", "actors", "updates", "batch_size", "width")
+        checks.at_least(0, self, "history_updates", "random_episodes", "depth")
+        checks.positive(self, "learning_rate", "clip", "temperature")
+        checks.not_negative(self, "penalty")
+        checks.share(self, "discount", "tau")
+        checks.bounds(self, "log_std")
         if self.active and self.random_episodes >= self.episodes:
             raise InputError(
                 f"random_episodes is {self.random_episodes}, expected fewer than the {self.episodes} episodes: "

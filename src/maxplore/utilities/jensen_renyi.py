@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
+from maxplore import checks
 from maxplore.utilities.base import Outcome, Utility, gaussian
 
 LEAST = 1e-30
@@ -57,6 +58,9 @@ class JensenRenyi(Utility):
 
     temperature: float = 0.1
     """lambda of section 2.4; the paper has 0.1 throughout."""
+
+    def __check_init__(self) -> None:
+        checks.share(self, "temperature")
 
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
         return self.divergence(outcome)
