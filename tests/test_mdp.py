@@ -93,6 +93,14 @@ def test_what_leaves_the_plausible_range_is_clipped_and_counted():
     np.testing.assert_array_equal(step.info.nonfinite, 0)
 
 
+def test_there_is_no_land_beyond_the_bounds_of_the_space():
+    ensemble = known_ensemble([[100.0, -100.0]], variance=1e-4, key=jax.random.key(0))
+    space = np.array([-np.inf, -1.25]), np.array([1.5, np.inf])
+    mdp = ExplorationMDP(ensemble, Disagreement(), seen([-1.0, -1.0], [1.0, 1.0]), margin=0.5, space=space)
+    step = mdp.step(jnp.zeros((5, 2)), jnp.zeros((5, 2)), key=jax.random.key(1))
+    np.testing.assert_array_equal(step.next_state, np.tile([1.5, -1.25], (5, 1)))
+
+
 def test_a_real_start_outside_the_range_is_left_where_it_is():
     ensemble = known_ensemble([[-0.5, 0.5]], variance=1e-4, key=jax.random.key(0))
     mdp = ExplorationMDP(ensemble, Disagreement(), seen([-1.0, -1.0], [1.0, 1.0]), margin=0.0)

@@ -137,7 +137,7 @@ class Explorer:
             config = model_based(method, preset, settings, states, actions)
             if paid is not None:
                 config = config.with_reward(paid, float(weight))
-            self._agent = ModelAgent(config, states, actions, key=key)
+            self._agent = ModelAgent(config, states, actions, key=key, space=self._observations.bounds)
             if horizon is not None:
                 self._agent.learn_horizon(horizon)
 

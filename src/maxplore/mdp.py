@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from maxplore.entry import Numbers
@@ -57,10 +58,17 @@ class ExplorationMDP(eqx.Module):
     high: Float[Array, " dims"] | None
 
     def __init__(
-        self, ensemble: Ensemble[Any], utility: Utility, history: History | None = None, *, margin: float = 1.0
+        self,
+        ensemble: Ensemble[Any],
+        utility: Utility,
+        history: History | None = None,
+        *,
+        margin: float = 1.0,
+        space: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """With a `history` of real vectors, imagined states stay within the range that it spans,
-        widened by `margin` times its extent on either side; a margin of inf is no range at all."""
+        """With a `history` of real vectors, imagined states stay within the range that it spans, widened by `margin`
+        times its extent on either side, and within the bounds of the `space` of states if given; a margin of inf is no
+        range at all."""
         self.ensemble = ensemble
         self.utility = utility
         self.low, self.high = None, None
@@ -69,6 +77,9 @@ class ExplorationMDP(eqx.Module):
         ensemble.check_fits(history)
         if history.state_entry.count is None and margin != math.inf:
             self.low, self.high = plausible_range(history, margin)
+            if space is not None:
+                self.low = jnp.maximum(self.low, jnp.asarray(space[0], jnp.float32))
+                self.high = jnp.minimum(self.high, jnp.asarray(space[1], jnp.float32))
 
     def start(self, state: Numbers, actors: int) -> Array:
         """All actors in one real state: the initial distribution is a point (section 2.2)."""

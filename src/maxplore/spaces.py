@@ -29,6 +29,10 @@ class Numbered:
             raise InputError(f"{name} has shape {given.shape}, expected one whole number")
         return self.batch(name, given)
 
+    @property
+    def bounds(self) -> None:
+        """Numbers have none beyond their count."""
+
     def outward(self, value: Any) -> Any:
         """maxplore's value as the user's."""
         return np.int64(int(value) + self.start)
@@ -52,6 +56,13 @@ class Vector:
 
     def inward(self, name: str, value: Any) -> np.ndarray:
         return _flat(self.space, name, value)
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the most that each number can be, as the space has it."""
+        flat = spaces.flatten_space(self.space)
+        assert isinstance(flat, spaces.Box)
+        return flat.low, flat.high
 
     def outward(self, value: Any) -> Any:
         return spaces.unflatten(self.space, np.asarray(value))

@@ -46,7 +46,8 @@ class ModelBasedConfig:
     solve_at_reset: bool = True
     """Whether a new episode gets a new solve, though the model is the same."""
     margin: float = 1.0
-    """How far imagination may leave the range of D, as a share of its extent; inf is as far as it likes."""
+    """How far imagination may leave the range of D, as a share of its extent, within the bounds of the observation
+    space; inf is as far as it likes, whatever the bounds."""
 
     def __post_init__(self) -> None:
         checks.at_least(1, self, "warm_up", "plan_every", "fresh_every")
@@ -78,8 +79,17 @@ class Round(NamedTuple):
 class ModelAgent(Agent):
     """An explorer of real states that is asked and told; every choice of it is a function of its seed and of D."""
 
-    def __init__(self, config: ModelBasedConfig, state: Entry, action: Entry, *, key: PRNGKeyArray) -> None:
-        self.config = config
+    def __init__(
+        self,
+        config: ModelBasedConfig,
+        state: Entry,
+        action: Entry,
+        *,
+        key: PRNGKeyArray,
+        space: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        """`space` has the bounds of states where they are known: imagination then knows of no land beyond."""
+        self.config, self._space = config, space
         self.history = History.empty(state, action)
         self.rounds: list[Round] = []
         """The reports of all rounds so far."""
@@ -263,9 +273,10 @@ class ModelAgent(Agent):
         return jax.tree.map(np.asarray, solution.info)
 
     def _mdp(self, ensemble: GaussianEnsemble | None = None) -> ExplorationMDP:
-        assert self.config.utility is not None
+        own, utility = self.config, self.config.utility
+        assert utility is not None
         history = self.history if self.steps else None
-        return ExplorationMDP(ensemble or self.ensemble, self.config.utility, history, margin=self.config.margin)
+        return ExplorationMDP(ensemble or self.ensemble, utility, history, margin=own.margin, space=self._space)
 
     def _new_ensemble(self, config: GaussianConfig, key: PRNGKeyArray) -> GaussianEnsemble:
         (dims,), action = self.history.state_entry.shape, self.history.action_entry

@@ -4,7 +4,7 @@ from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 Parameters = TypeVar("Parameters")
 
@@ -27,7 +27,7 @@ def adam(
     gradient: Parameters,
     moments: Moments,
     *,
-    learning_rate: float = 1e-3,
+    learning_rate: float | Float[Array, ""] = 1e-3,
     clip: float = 5.0,
     weight_decay: float = 0.0,
     decay: tuple[float, float] = (0.9, 0.999),

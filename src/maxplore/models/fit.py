@@ -35,6 +35,9 @@ class FitConfig:
     """Transitions in a minibatch of each member. An incomplete last batch is dropped unless it is the only one."""
     learning_rate: float = 1e-3
     """Adam's."""
+    cooling: float = 0.0
+    """Share of the gradient steps, the last ones, over which the learning rate falls to 0. It spares many steps where
+    the model has to be exact; with early stopping it is of little use."""
     clip: float = 5.0
     """Gradient values are clipped to plus or minus this."""
     weight_decay: float = 0.0
@@ -55,6 +58,7 @@ class FitConfig:
         checks.at_least(1, self, "epochs", "batch_size", "report_rows")
         checks.positive(self, "learning_rate", "clip")
         checks.not_negative(self, "weight_decay")
+        checks.share(self, "cooling")
         for name in ("steps", "most_steps"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1, or None to count epochs")
@@ -143,7 +147,18 @@ def _fit(
         key_shuffle, key_next = jax.random.split(now.key)
         order = shuffled(bags, count, key=key_shuffle)
         steps = jnp.minimum(steps_per_epoch, total - now.steps)
-        members, moments = train(ensemble, history, config, now.members, now.moments, order, count, steps)
+        members, moments = train(
+            ensemble,
+            history,
+            config,
+            now.members,
+            now.moments,
+            order,
+            count,
+            steps,
+            left=total - now.steps,
+            total=total,
+        )
         best, best_nll, stale = members, now.best_nll, jnp.zeros((), jnp.int32)
         if config.patience is not None:
             found = _measure(ensemble, members, history, aside_rows, aside_count, config)
@@ -197,9 +212,20 @@ def train(
     order: Int[Array, "members capacity"],
     count: Int[Array, ""],
     steps: Int[Array, ""],
+    *,
+    left: Int[Array, ""] | None = None,
+    total: Int[Array, ""] | None = None,
 ) -> tuple[Member, Moments]:
-    """`steps` gradient steps of every member, each on its own minibatches: the first `count` rows of its `order`."""
+    """`steps` gradient steps of every member, each on its own minibatches: the first `count` rows of its `order`.
+
+    With `cooling` it is told how many steps are `left` of the `total`.
+    """
     size = config.batch_size
+
+    def rate(k: Int[Array, ""]) -> Any:
+        if config.cooling == 0 or left is None or total is None:
+            return config.learning_rate
+        return config.learning_rate * jnp.minimum(1.0, (left - k) / (config.cooling * total))
 
     def train_member(own: tuple[Member, Any, Any, Array]) -> tuple[Member, Any, Any]:
         member, first, second, order = own
@@ -218,7 +244,7 @@ def train(
                 member,
                 jax.grad(loss)(member),
                 moments,
-                learning_rate=config.learning_rate,
+                learning_rate=rate(k),
                 clip=config.clip,
                 weight_decay=config.weight_decay,
             )
