@@ -4,6 +4,7 @@ from maxplore import envs, solvers, utilities
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer, load
 from maxplore.history import History, Transition
+from maxplore.learned_env import LearnedEnv, LearnedVectorEnv
 from maxplore.mdp import ExplorationMDP
 from maxplore.models import CategoricalEnsemble, FitConfig, GaussianConfig, GaussianEnsemble, MemberConfig, fit
 from maxplore.normalizer import Normalizer
@@ -19,6 +20,8 @@ __all__ = [
     "GaussianEnsemble",
     "History",
     "InputError",
+    "LearnedEnv",
+    "LearnedVectorEnv",
     "MemberConfig",
     "Normalizer",
     "Transition",

@@ -142,6 +142,16 @@ class Explorer:
                 self._agent.learn_horizon(horizon)
 
     @property
+    def observation_space(self) -> gym.Space[Any]:
+        """What observations look like."""
+        return self._spaces[0]
+
+    @property
+    def action_space(self) -> gym.Space[Any]:
+        """What actions look like."""
+        return self._spaces[1]
+
+    @property
     def history(self) -> History:
         """D: every transition told so far, in maxplore's own arrays."""
         return self._agent.history

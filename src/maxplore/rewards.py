@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from maxplore.errors import InputError
@@ -20,12 +20,15 @@ Inner = Callable[[Array, Array, Array], Array]
 """The same in maxplore's own arrays."""
 
 
-def inner(reward: Reward, observations: Codec, actions: Codec) -> Inner:
-    """The reward as a function of maxplore's own arrays, or an `InputError` if it cannot be compiled."""
+def inner(
+    reward: Reward, observations: Codec, actions: Codec, *, name: str = "reward", dtype: DTypeLike = jnp.float32
+) -> Inner:
+    """The reward, or what else has its form, as a function of maxplore's own arrays, or an `InputError` if it cannot be
+    compiled."""
 
     def own(state: Array, action: Array, next_state: Array) -> Array:
         paid = reward(observations.traced(state), actions.traced(action), observations.traced(next_state))
-        return jnp.asarray(paid, jnp.float32)
+        return jnp.asarray(paid, dtype)
 
     state, action = (jax.ShapeDtypeStruct(x.entry.shape, x.entry.dtype) for x in (observations, actions))
     try:
@@ -33,11 +36,11 @@ def inner(reward: Reward, observations: Codec, actions: Codec) -> Inner:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
-            f"reward cannot be compiled ({type(error).__name__}: {reason}): write it for one transition in jax.numpy, "
+            f"{name} cannot be compiled ({type(error).__name__}: {reason}): write it for one transition in jax.numpy, "
             "with jnp.where in place of if"
         ) from error
     if shape != ():
-        raise InputError(f"reward gives an array of shape {shape}, expected one number for one transition")
+        raise InputError(f"{name} gives an array of shape {shape}, expected one number for one transition")
     return own
 
 

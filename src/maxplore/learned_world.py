@@ -1,0 +1,255 @@
+"""The world as an explorer has learned it, row by row: what both environments of `learned_env` are made of."""
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Shaped, UInt
+
+from maxplore import spaces
+from maxplore.entry import as_array, refuse
+from maxplore.errors import InputError
+from maxplore.explorer import Explorer
+from maxplore.history import History
+from maxplore.mdp import ExplorationMDP
+from maxplore.models.categorical import CategoricalEnsemble
+from maxplore.rewards import Inner, Reward, inner
+from maxplore.utilities import Disagreement, JensenShannon
+
+
+class Happened(NamedTuple):
+    """What came of one step of every row."""
+
+    next_state: Array
+    reward: Float[Array, " rows"]
+    terminated: Bool[Array, " rows"]
+    disagreement: Float[Array, " rows"]
+
+
+class Shared:
+    """A user's function in maxplore's own arrays. The same function of equal spaces is equal: what is compiled for it
+    serves every environment."""
+
+    def __init__(self, function: Reward, own: Inner, of: tuple[gym.Space[Any], gym.Space[Any]]) -> None:
+        self._function, self._own, self._of = function, own, of
+
+    def __call__(self, state: Array, action: Array, next_state: Array) -> Array:
+        return self._own(state, action, next_state)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # at every step: spaces take long to compare
+            return True
+        return isinstance(other, Shared) and self._function is other._function and self._of == other._of
+
+    def __hash__(self) -> int:
+        return id(self._function)
+
+
+class World(eqx.Module):
+    """One imagined step, with a task's reward and ends."""
+
+    mdp: ExplorationMDP
+    """It pays disagreement: the forecast of every member then serves the step as well."""
+    endings: Bool[Array, " states"] | None
+    """Numbered states that ended an episode in D."""
+    reward: Shared = eqx.field(static=True)
+    terminated: Shared | None = eqx.field(static=True)
+    snap: Callable[[Array], Array] = eqx.field(static=True)
+
+    def step(
+        self,
+        state: Shaped[Array, "*state"],
+        action: Shaped[Array, "*action"],
+        seed: UInt[Array, ""],
+        step: Int[Array, ""],
+    ) -> Happened:
+        """What comes of one row's action, by a member of its own draw; `seed` is the episode's."""
+        key = jax.random.fold_in(jax.random.key(seed), step)
+        imagined = self.mdp.step(state[None], action[None], key=key)
+        next_state = self.snap(imagined.next_state[0])
+        over, disagreement = imagined.terminated[0], imagined.reward[0]
+        if self.endings is not None:
+            over = over | self.endings[next_state]
+        if self.terminated is not None:
+            over = over | self.terminated(state, action, next_state)
+        if self.mdp.ensemble.state_entry.count is None:
+            disagreement = disagreement / state.size
+        return Happened(next_state, self.reward(state, action, next_state), over, disagreement)
+
+
+@eqx.filter_jit
+def _step(world: World, states: Array, actions: Array, seeds: Array, steps: Array) -> Happened:
+    return jax.vmap(world.step)(states, actions, seeds, steps)
+
+
+class Rows:
+    """Imagined episodes side by side, each with randomness of its own: what happens in a row depends on no other."""
+
+    def __init__(
+        self,
+        explorer: Explorer,
+        reward: Reward,
+        terminated: Reward | None,
+        horizon: int | None,
+        starts: Any,
+        count: int,
+    ) -> None:
+        space = explorer.observation_space
+        if not isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
+            raise InputError(
+                f"observation_space is {space}, expected a Box or Discrete, whose elements a model can make: explore "
+                "with the environment in gymnasium's FlattenObservation"
+            )
+        ensemble = explorer.model.ensemble
+        if explorer.steps == 0:
+            raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
+        self._space = space
+        self._actions = spaces.actions(explorer.action_space)
+        self._codec = spaces.observations(space, numbered=self._actions.entry.count is not None)
+        numbered = isinstance(ensemble, CategoricalEnsemble)
+        utility = JensenShannon() if numbered else Disagreement()
+        self._world = World(
+            ExplorationMDP(ensemble, utility, explorer.history, space=self._codec.bounds),
+            _endings(explorer.history) if numbered else None,
+            self._shared(reward, "reward", jnp.float32, explorer),
+            None if terminated is None else self._shared(terminated, "terminated", jnp.bool_, explorer),
+            _snap(space, numbered),
+        )
+        begins = _begins(explorer.history)
+        self._horizon = _longest(explorer.history, begins) if horizon is None else counted("horizon", horizon)
+        seen = np.asarray(explorer.history.transitions.state)[: explorer.steps][begins]
+        self.starts = self._inward(self._observed(seen)) if starts is None else self._checked(starts)
+        """States that episodes begin in, in maxplore's own arrays."""
+        self._states = np.repeat(self.starts[:1], count, axis=0)
+        self._seeds = np.zeros(count, np.uint32)
+        self._steps = np.zeros(count, np.int32)
+
+    @property
+    def observations(self) -> np.ndarray:
+        """Where every row is, as the environment has it: always an element of its space."""
+        return self._observed(self._states)
+
+    def begin(self, row: int, numbers: np.random.Generator) -> None:
+        """Another episode in this row."""
+        self._states[row] = self.starts[numbers.integers(len(self.starts))]
+        self._seeds[row] = numbers.integers(2**32, dtype=np.uint32)
+        self._steps[row] = 0
+
+    def one_action(self, action: Any) -> np.ndarray:
+        """An action for the only row."""
+        return self._actions.inward("action", action)[None]
+
+    def every_action(self, actions: Any) -> np.ndarray:
+        """An action for each row."""
+        inside = self._actions.batch("actions", actions)
+        wanted = (len(self._states), *self._actions.entry.shape)
+        if inside.shape != wanted:
+            raise InputError(f"actions has shape {np.shape(actions)}, expected one action for each of {wanted[0]} rows")
+        return inside
+
+    def step(self, actions: np.ndarray, going: np.ndarray) -> tuple[Happened, np.ndarray]:
+        """One step of the rows that are `going`, and which episodes are cut off there. The others stay as they are."""
+        if self._actions.entry.count is None:
+            actions = np.clip(actions, -1, 1)  # as Gymnasium's own environments have it
+        inputs = map(jnp.asarray, (self._states, actions, self._seeds, self._steps))
+        happened = jax.device_get(_step(self._world, *inputs))
+        bad = going & ~np.isfinite(happened.reward)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"reward is {happened.reward[row]} for the next state {happened.next_state[row]}, expected a finite "
+                "number"
+            )
+        self._states[going] = happened.next_state[going]
+        self._steps[going] += 1
+        return happened, going & (self._steps >= self._horizon)
+
+    def _shared(self, function: Reward, name: str, dtype: Any, explorer: Explorer) -> Shared:
+        own = inner(function, self._codec, self._actions, name=name, dtype=dtype)
+        return Shared(function, own, (explorer.observation_space, explorer.action_space))
+
+    def _observed(self, states: np.ndarray) -> np.ndarray:
+        space = self._space
+        if isinstance(space, gym.spaces.Discrete):
+            numbers = states if states.ndim == 1 else states.argmax(axis=1)
+            return (numbers.astype(np.int64) + int(space.start)).astype(space.dtype)
+        # A bound need not be a float32 number.
+        rows = states.reshape(-1, *space.shape).astype(np.float64)
+        return np.clip(rows, space.low, space.high).astype(space.dtype)
+
+    def _inward(self, observations: np.ndarray) -> np.ndarray:
+        if isinstance(self._space, gym.spaces.Discrete) and self._codec.entry.count is None:
+            numbers = spaces.Numbered(self._space).batch("starts", observations)
+            return np.eye(int(self._space.n), dtype=np.float32)[numbers]
+        return self._codec.batch("starts", observations)
+
+    def _checked(self, starts: Any) -> np.ndarray:
+        given, shape = as_array("starts", starts), self._space.shape
+        if given.ndim == 0 or given.shape[1:] != shape or len(given) == 0:
+            raise InputError(f"starts has shape {given.shape}, expected rows of observations, each of shape {shape}")
+        if isinstance(self._space, gym.spaces.Box):
+            inside = (given >= self._space.low) & (given <= self._space.high)
+            refuse("starts", given, ~inside, f"a number within the bounds of {self._space}")
+        return self._inward(given)
+
+
+def counted(name: str, value: Any) -> int:
+    """A whole number from 1 on, or an `InputError`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+    return int(value)
+
+
+def _begins(history: History) -> np.ndarray:
+    """Which rows of D begin an episode: the first, those after an end, and those that do not go on where the one before
+    arrived."""
+    rows = jax.tree.map(lambda x: np.asarray(x)[: int(history.size)], history.transitions)
+    jumps = np.any(rows.state[1:] != rows.next_state[:-1], axis=tuple(range(1, rows.state.ndim)))
+    return np.concatenate([[True], jumps | rows.terminated[:-1] | rows.truncated[:-1]])
+
+
+def _longest(history: History, begins: np.ndarray) -> int:
+    """Steps of the longest episode of D that was seen to its end."""
+    rows = jax.tree.map(lambda x: np.asarray(x)[: len(begins)], history.transitions)
+    over, step = rows.terminated | rows.truncated, np.arange(len(begins))
+    jumps = int(np.sum(begins[1:] & ~over[:-1]))
+    # A cut here and there is the end of a call of `explore`; where cuts are the rule, rows have no order to go by.
+    if not over.any() or jumps > over.sum():
+        raise InputError(
+            f"horizon is not given, and the explorer's {len(begins)} transitions do not tell it ({over.sum()} ends, "
+            f"{jumps} breaks without one): give horizon=, the steps of an episode"
+        )
+    since = np.maximum.accumulate(np.where(begins, step, 0))
+    return int(np.max((step - since + 1)[over]))
+
+
+def _endings(history: History) -> Bool[Array, " states"]:
+    rows, count = history.transitions, history.state_entry.count
+    assert count is not None
+    return jnp.zeros(count, bool).at[rows.next_state].max(rows.terminated & history.filled)
+
+
+def _snap(space: gym.spaces.Box | gym.spaces.Discrete, numbered: bool) -> Callable[[Array], Array]:
+    """What makes an imagined state one that the space can have."""
+    if isinstance(space, gym.spaces.Discrete):
+        return _as_it_is if numbered else _likeliest
+    if np.issubdtype(space.dtype, np.integer):
+        return jnp.round
+    return _half if space.dtype == np.float16 else _as_it_is
+
+
+def _as_it_is(state: Array) -> Array:
+    return state
+
+
+def _likeliest(state: Array) -> Array:
+    return jax.nn.one_hot(jnp.argmax(state), state.size)
+
+
+def _half(state: Array) -> Array:
+    return state.astype(jnp.float16).astype(state.dtype)
