@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped, UInt
 
 from maxplore import spaces
 from maxplore.entry import as_array, refuse
+from maxplore.episodes import begins, longest
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
 from maxplore.history import History
@@ -120,9 +121,9 @@ class Rows:
             None if terminated is None else self._shared(terminated, "terminated", jnp.bool_, explorer),
             _snap(space, numbered),
         )
-        begins = _begins(explorer.history)
-        self._horizon = _longest(explorer.history, begins) if horizon is None else counted("horizon", horizon)
-        seen = np.asarray(explorer.history.transitions.state)[: explorer.steps][begins]
+        first = begins(explorer.history)
+        self._horizon = longest(explorer.history) if horizon is None else counted("horizon", horizon)
+        seen = np.asarray(explorer.history.transitions.state)[: explorer.steps][first]
         self.starts = self._inward(self._observed(seen)) if starts is None else self._checked(starts)
         """States that episodes begin in, in maxplore's own arrays."""
         self._states = np.repeat(self.starts[:1], count, axis=0)
@@ -203,29 +204,6 @@ def counted(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
     return int(value)
-
-
-def _begins(history: History) -> np.ndarray:
-    """Which rows of D begin an episode: the first, those after an end, and those that do not go on where the one before
-    arrived."""
-    rows = jax.tree.map(lambda x: np.asarray(x)[: int(history.size)], history.transitions)
-    jumps = np.any(rows.state[1:] != rows.next_state[:-1], axis=tuple(range(1, rows.state.ndim)))
-    return np.concatenate([[True], jumps | rows.terminated[:-1] | rows.truncated[:-1]])
-
-
-def _longest(history: History, begins: np.ndarray) -> int:
-    """Steps of the longest episode of D that was seen to its end."""
-    rows = jax.tree.map(lambda x: np.asarray(x)[: len(begins)], history.transitions)
-    over, step = rows.terminated | rows.truncated, np.arange(len(begins))
-    jumps = int(np.sum(begins[1:] & ~over[:-1]))
-    # A cut here and there is the end of a call of `explore`; where cuts are the rule, rows have no order to go by.
-    if not over.any() or jumps > over.sum():
-        raise InputError(
-            f"horizon is not given, and the explorer's {len(begins)} transitions do not tell it ({over.sum()} ends, "
-            f"{jumps} breaks without one): give horizon=, the steps of an episode"
-        )
-    since = np.maximum.accumulate(np.where(begins, step, 0))
-    return int(np.max((step - since + 1)[over]))
 
 
 def _endings(history: History) -> Bool[Array, " states"]:

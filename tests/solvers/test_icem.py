@@ -8,7 +8,7 @@ import pytest
 from maxplore import CategoricalEnsemble, ExplorationMDP, InputError, MemberConfig
 from maxplore.solvers import SolveInfo
 from maxplore.solvers.icem import Icem, IcemConfig, Plan, _shifted, colored_noise
-from maxplore.utilities import JensenShannon
+from maxplore.utilities import JensenShannon, Task
 from tests.counting import compilations
 from tests.solvers.landscape import (
     COST,
@@ -21,6 +21,7 @@ from tests.solvers.landscape import (
     optimal_cost,
     two_rooms,
 )
+from tests.systems import known_ensemble
 
 SOLVER = Icem(IcemConfig(horizon=20, discount=DISCOUNT))
 
@@ -60,6 +61,26 @@ def test_it_goes_to_the_farther_room_if_that_pays_more(numbered):
         assert where[0] < place < where[1]
         assert int(info.steps) == 4 * (64 + 4 + 1) * 20
         np.testing.assert_allclose(info.after, max(near, far), rtol=0.4)
+
+
+@pytest.mark.parametrize("held", [0, 4])
+def test_what_takes_a_long_push_is_found_by_holding_an_action(held):
+    """Only 25 of 30 steps with full force reach what pays; on the way there is nothing to go by."""
+    ensemble = known_ensemble([[0.0]], variance=1e-4, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Task(lambda s, a, s2: 1.0 * (jnp.abs(s2[0]) > 24.5)))
+    solver = Icem(IcemConfig(horizon=30, held=held, spread=0.3))
+    solution = solver.solve(mdp, [0.0], None, key=jax.random.key(0))
+    assert (float(solution.info.after) > 0) == (held > 0)
+    if held:
+        np.testing.assert_array_equal(np.abs(actions_of(solution)), 1.0)
+
+
+def test_any_numbered_action_can_be_held():
+    search = Icem().init(two_rooms(1.0, 1.0, numbered=True), key=jax.random.key(0))
+    held = Icem(IcemConfig(plans=600, held=600)).held(search, key=jax.random.key(0))
+    assert (held == held[:, :1]).all()
+    counts = np.bincount(np.asarray(jnp.argmax(held[:, 0], axis=-1)), minlength=3)
+    assert (counts > 150).all(), counts
 
 
 def actions_of(solution):

@@ -30,6 +30,8 @@ class IcemConfig:
     """Times that plans are drawn, rated, and the distribution moved to the best of them."""
     plans: int = 64
     """Plans drawn in a round."""
+    held: int = 0
+    """Of these, plans that hold one action throughout, with full force: what takes a long push is found by no noise."""
     elites: int = 10
     """The best of a round, which the next one is drawn around."""
     kept: int = 4
@@ -51,6 +53,9 @@ class IcemConfig:
         checks.at_least(1, self, "horizon", "rounds", "plans", "elites", "kept", "particles", "followed")
         if self.followed > self.horizon:
             raise InputError(f"followed is {self.followed}, expected at most the horizon, {self.horizon}")
+        checks.at_least(0, self, "held")
+        if self.held > self.plans:
+            raise InputError(f"held is {self.held}, expected at most the number of plans, {self.plans}")
         if not self.kept <= self.elites <= self.plans:
             raise InputError(
                 f"kept, elites, plans are {self.kept}, {self.elites}, {self.plans}, expected none larger than the next"
@@ -111,6 +116,8 @@ class Icem(Solver):
             key_noise, key_value = jax.random.split(key)
             noise = colored_noise(config.plans, *search.mean.shape, beta=config.beta, key=key_noise)
             drawn = search.mean[None] + search.spread[None] * noise
+            if config.held:
+                drawn = drawn.at[: config.held].set(self.held(search, key=jax.random.fold_in(key_noise, 1)))
             if mdp.ensemble.action_entry.count is None:
                 drawn = jnp.clip(drawn, -1.0, 1.0)
             plans = jnp.concatenate([drawn, search.kept, search.mean[None]])
@@ -131,6 +138,13 @@ class Icem(Solver):
         mean, kept = _shifted(search.mean, config.followed), _shifted(search.kept, config.followed)
         ahead = Search(mean, jnp.full_like(search.spread, config.spread), kept)
         return Solution(Plan(self.actions(mdp, search.kept[0])), ahead, info)
+
+    def held(self, search: Search, *, key: PRNGKeyArray) -> Float[Array, "held horizon scores"]:
+        """Scores that never change: for numbered actions any of them, for real ones a corner of their box."""
+        horizon, scores = search.mean.shape
+        chosen = jnp.sign(jax.random.normal(key, (self.config.held, 1, scores)))
+        chosen = chosen * jax.random.uniform(jax.random.fold_in(key, 1), chosen.shape, minval=1.0, maxval=2.0)
+        return jnp.broadcast_to(chosen, (self.config.held, horizon, scores))
 
     def rate(
         self, mdp: ExplorationMDP, state: Array, plans: Float[Array, "plans horizon scores"], *, key: PRNGKeyArray
