@@ -163,7 +163,7 @@ def measured(root: Path = ROOT) -> dict[str, dict[str, list[dict[str, Any]]]]:
 def coverage(root: Path = ROOT) -> str:
     """Coverage by method, every seed shown."""
     rows = [
-        "| environment | method | coverage, mean | of each seed | model error | minutes, mean |",
+        "| environment | method | coverage, mean | of each seed | model error | minutes of one core, mean |",
         "|---|---|---|---|---|---|",
     ]
     return "\n".join([*rows, *(line for said, runs in measured(root).items() for line in _coverage_rows(said, runs))])
@@ -175,7 +175,7 @@ def _coverage_rows(said: str, methods: dict[str, list[dict[str, Any]]]) -> list[
         each = ", ".join(str(run["coverage"]) for run in runs)
         errors = [run["figures"]["error"][-1] for run in runs if "figures" in run]
         error = f"{statistics.mean(errors):.3f}" if errors else ""
-        minutes = statistics.mean(run["seconds"] for run in runs) / 60
+        minutes = statistics.mean(run["cpu_seconds"] for run in runs) / 60
         rows.append(f"| {said} | {method} | {mean_coverage(runs):.0f} | {each} | {error} | {minutes:.1f} |")
     return rows
 
