@@ -217,10 +217,16 @@ def in_short(root: Path = ROOT) -> str:
     rows = [f"| coverage, mean of seeds | {' | '.join(methods)} |", f"|---|{'---|' * len(methods)}"]
     for said, each in found.items():
         cells = [
-            f"{mean_coverage(each[method]):.3g} ({len(each[method])})" if method in each else "" for method in methods
+            f"{_short(mean_coverage(each[method]))} ({len(each[method])})" if method in each else ""
+            for method in methods
         ]
         rows.append(f"| {said} | {' | '.join(cells)} |")
     return "\n".join([*rows, "", "In brackets: seeds. Each run had one core."])
+
+
+def _short(number: float) -> str:
+    """Cells of a maze need a decimal, thousands of bins none."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def main() -> int:
