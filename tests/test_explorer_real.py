@@ -183,7 +183,7 @@ def test_fast_plans_where_there_are_few_dimensions_and_climbs_where_there_are_ma
 
 def test_a_solver_by_name_takes_its_own_settings():
     config = model_based("max", "fast", {"solver": "icem", "solver_horizon": 7}, *CHEETAH)
-    assert config.solver == Icem(IcemConfig(horizon=7, rounds=3, plans=48))
+    assert config.solver == Icem(IcemConfig(horizon=7, rounds=3, plans=48, held=4, spread=2.0))
 
 
 def test_a_plan_is_followed_for_as_long_as_it_is_good_and_no_longer_than_the_episode(monkeypatch):
