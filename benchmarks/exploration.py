@@ -120,6 +120,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
         turned = np.unwrap(np.arctan2(np.asarray(seen.next_state)[:, 2], np.asarray(seen.next_state)[:, 3]))
         episodes = turned[: steps // 100 * 100].reshape(-1, 100)
         row["flips"] = int(np.sum(np.ptp(episodes, axis=1) > 2 * np.pi))
+    if study.env == "maxplore/AntMaze-v0":
+        row["visited"] = int(np.sum(env.unwrapped.info()["visited"]))  # pyright: ignore[reportAttributeAccessIssue]
     figures = explorer.figures
     if figures:
         row["figures"] = {
