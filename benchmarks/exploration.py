@@ -62,7 +62,7 @@ def ant_maze_bins(rows: Any) -> Any:
     """The seven cells; a place in a wall, which only noise can tell of, belongs to no cell and is that of the start."""
     import numpy as np
 
-    from maxplore.envs.ant_maze import cell_at
+    from maxplore.envs.maze import cell_at
 
     return np.array([[cell_at(float(x), float(y)) or 0] for x, y in rows[:, 2:4]])
 

@@ -1,7 +1,8 @@
 """maxplore: learn how an environment works in as few steps as possible, with no reward at all."""
 
-from maxplore import envs, solvers, utilities
+from maxplore import envs, solvers, tasks, utilities
 from maxplore.errors import InputError
+from maxplore.exploit import ExploitConfig, FiniteExploitConfig, Forecast, Report, TaskPolicy, refine
 from maxplore.explorer import Explorer, load
 from maxplore.history import History, Transition
 from maxplore.learned_env import LearnedEnv, LearnedVectorEnv
@@ -13,9 +14,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CategoricalEnsemble",
+    "ExploitConfig",
     "ExplorationMDP",
     "Explorer",
+    "FiniteExploitConfig",
     "FitConfig",
+    "Forecast",
     "GaussianConfig",
     "GaussianEnsemble",
     "History",
@@ -24,10 +28,14 @@ __all__ = [
     "LearnedVectorEnv",
     "MemberConfig",
     "Normalizer",
+    "Report",
+    "TaskPolicy",
     "Transition",
     "envs",
     "fit",
     "load",
+    "refine",
     "solvers",
+    "tasks",
     "utilities",
 ]

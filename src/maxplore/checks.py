@@ -1,6 +1,7 @@
-"""Numbers that a config cannot have, refused by name when it is made."""
+"""Numbers that a config, or an argument, cannot have: refused by name."""
 
 import math
+from numbers import Integral
 from typing import Any
 
 from maxplore.errors import InputError
@@ -40,3 +41,10 @@ def bounds(config: Any, *names: str) -> None:
         low, high = getattr(config, name)
         if not -math.inf < low < high < math.inf:
             raise InputError(f"{name} is {getattr(config, name)}, expected finite bounds, the lower one first")
+
+
+def counted(name: str, value: Any) -> int:
+    """A whole number from 1 on, or an `InputError`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+    return int(value)

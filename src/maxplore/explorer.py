@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maxplore import spaces
+from maxplore import checks, exploit, spaces, tasks
+from maxplore.episodes import longest
 from maxplore.errors import InputError
+from maxplore.exploit import FiniteExploitConfig, TaskPolicy
 from maxplore.explorers import Finite, FiniteAgent
 from maxplore.explorers.agent import Agent
 from maxplore.explorers.model_based import ModelAgent
@@ -24,6 +26,7 @@ from maxplore.progress import Show, shown
 from maxplore.rewards import Reward, every_reward, inner
 from maxplore.runs import checkpoint
 from maxplore.runs.plain import setting_from_plain, setting_to_plain, space_from_plain, space_to_plain
+from maxplore.settings import overridden
 
 MOST_TRANSITIONS = 10**8
 """Triples of state, action and next state that are written out at the most."""
@@ -273,6 +276,43 @@ class Explorer:
         """How novel it would be to take these actions there: one number for each row."""
         states = self._observations.batch("observations", observations)
         return self._agent.utility(states, self._actions.batch("actions", actions))
+
+    def exploit(
+        self,
+        reward: Reward | str,
+        terminated: Reward | None = None,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        **settings: Any,
+    ) -> TaskPolicy:
+        """A policy for a task, from D alone: a model is fitted for it at leisure, and the task solved in imagination.
+
+        The `reward(state, action, next_state)` is a function of one transition in `jax.numpy`, in the environment's own
+        units, or the name of one of `maxplore.tasks`; `terminated`, of the same form, tells which transitions end an
+        episode, besides those that were seen to end one. Episodes are `horizon` steps long, if D does not tell. Any
+        setting of `ExploitConfig` (`FiniteExploitConfig` for Discrete spaces) may be given by name.
+        """
+        if self.steps == 0:
+            raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
+        steps = longest(self.history) if horizon is None else checks.counted("horizon", horizon)
+        observations, actions = self._observations, self._actions
+        paid = inner(tasks.named(reward) if isinstance(reward, str) else reward, observations, actions)
+        over = None
+        if terminated is not None:
+            over = inner(terminated, observations, actions, name="terminated", dtype=jnp.bool_)
+        key_solve, key_act = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
+        states, count = observations.entry.count, actions.entry.count
+        if states is not None and count is not None:
+            config = overridden(FiniteExploitConfig(), settings)
+            tables = every_reward(paid, states, count), None if over is None else every_reward(over, states, count)
+            world = Finite(states, count, steps)
+            acting, report = exploit.finite.solve(self.history, world, *tables, config, key=key_solve)
+        else:
+            config = overridden(exploit.real.usual(observations.entry, actions.entry), settings)
+            problem = exploit.real.Problem(self.history, paid, over, steps, observations.bounds)
+            acting, report = exploit.real.solve(problem, config, key=key_solve)
+        return TaskPolicy(acting, report, observations, actions, paid, key=key_act)
 
     def save(self, directory: str | Path) -> None:
         """Keep all of it (D, models, policy, figures) in `directory`, as arrays and plain JSON, for `maxplore.load`.

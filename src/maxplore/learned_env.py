@@ -9,9 +9,10 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from maxplore import checks
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
-from maxplore.learned_world import Rows, counted
+from maxplore.learned_world import Rows
 from maxplore.rewards import Reward
 
 
@@ -93,7 +94,7 @@ class LearnedVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         except ValueError:
             known = ", ".join(mode.value for mode in AutoresetMode)
             raise InputError(f"autoreset_mode is {autoreset_mode!r}, expected one of {known}") from None
-        self.num_envs = counted("num_envs", num_envs)
+        self.num_envs = checks.counted("num_envs", num_envs)
         self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
         self._rows = Rows(explorer, reward, terminated, horizon, starts, self.num_envs)
         self.single_observation_space = explorer.observation_space

@@ -1,7 +1,6 @@
 """The world as an explorer has learned it, row by row: what both environments of `learned_env` are made of."""
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped, UInt
 
-from maxplore import spaces
+from maxplore import checks, spaces
 from maxplore.entry import as_array, refuse
 from maxplore.episodes import begins, longest
 from maxplore.errors import InputError
@@ -122,7 +121,7 @@ class Rows:
             _snap(space, numbered),
         )
         first = begins(explorer.history)
-        self._horizon = longest(explorer.history) if horizon is None else counted("horizon", horizon)
+        self._horizon = longest(explorer.history) if horizon is None else checks.counted("horizon", horizon)
         seen = np.asarray(explorer.history.transitions.state)[: explorer.steps][first]
         self.starts = self._inward(self._observed(seen)) if starts is None else self._checked(starts)
         """States that episodes begin in, in maxplore's own arrays."""
@@ -197,13 +196,6 @@ class Rows:
             inside = (given >= self._space.low) & (given <= self._space.high)
             refuse("starts", given, ~inside, f"a number within the bounds of {self._space}")
         return self._inward(given)
-
-
-def counted(name: str, value: Any) -> int:
-    """A whole number from 1 on, or an `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
-    return int(value)
 
 
 def _endings(history: History) -> Bool[Array, " states"]:

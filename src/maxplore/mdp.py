@@ -20,6 +20,9 @@ from maxplore.utilities.base import Outcome, Utility, saturation
 Policy = Callable[[Array, PRNGKeyArray], Array]
 """Actions for a batch of states."""
 
+Ending = Callable[[Array, Array, Array], Array]
+"""Whether one transition (state, action, next state) is the last of its episode."""
+
 
 class Info(NamedTuple):
     """What had to be mended in one imagined step, for each actor."""
@@ -56,6 +59,8 @@ class ExplorationMDP(eqx.Module):
     utility: Utility
     low: Float[Array, " dims"] | None
     high: Float[Array, " dims"] | None
+    ending: Ending | None = eqx.field(static=True)
+    """Which transitions end an episode, besides those that the ensemble has seen to do so."""
 
     def __init__(
         self,
@@ -65,12 +70,14 @@ class ExplorationMDP(eqx.Module):
         *,
         margin: float = 1.0,
         space: tuple[np.ndarray, np.ndarray] | None = None,
+        ending: Ending | None = None,
     ) -> None:
         """With a `history` of real vectors, imagined states stay within the range that it spans, widened by `margin`
         times its extent on either side, and within the bounds of the `space` of states if given; a margin of inf is no
         range at all."""
         self.ensemble = ensemble
         self.utility = utility
+        self.ending = ending
         self.low, self.high = None, None
         if history is None:
             return
@@ -81,10 +88,17 @@ class ExplorationMDP(eqx.Module):
                 self.low = jnp.maximum(self.low, jnp.asarray(space[0], jnp.float32))
                 self.high = jnp.minimum(self.high, jnp.asarray(space[1], jnp.float32))
 
-    def start(self, state: Numbers, actors: int) -> Array:
-        """All actors in one real state: the initial distribution is a point (section 2.2)."""
-        one = self.ensemble.state_entry.batch("state", state)
-        return jnp.broadcast_to(one, (actors, *one.shape))
+    def start(self, state: Numbers, actors: int, *, key: PRNGKeyArray | None = None) -> Array:
+        """All actors in one real state: the initial distribution is a point (section 2.2).
+
+        Given many states, the actors are spread over them in turn; with a `key`, each is anywhere among them.
+        """
+        entry = self.ensemble.state_entry
+        given = entry.batch("state", state)
+        if given.ndim == len(entry.shape):
+            return jnp.broadcast_to(given, (actors, *given.shape))
+        turn = jnp.arange(actors) % given.shape[0]
+        return given[turn if key is None else jax.random.randint(key, (actors,), 0, given.shape[0])]
 
     def step(
         self,
@@ -93,8 +107,9 @@ class ExplorationMDP(eqx.Module):
         *,
         key: PRNGKeyArray,
         apart: tuple[Member, ...] | None = None,
+        member: Int[Array, " actors"] | None = None,
     ) -> Step:
-        """Where each actor goes, as one member of its own draw has it, and what that pays.
+        """Where each actor goes, as one member of its own draw (or the `member` given) has it, and what that pays.
 
         A loop of many steps passes `apart=mdp.ensemble.apart()`, taken once before it: large members are then faster.
         """
@@ -107,15 +122,18 @@ class ExplorationMDP(eqx.Module):
             actions = finite_slope(actions)
         key_member, key_state, key_end = jax.random.split(key, 3)
         forecast = self._forecast(states, actions, apart)
-        if forecast is None:
+        if forecast is None and member is None:
             own, member = self.ensemble.deal(states, actions, key=key_member)
         else:
+            everyone = self.ensemble.forecast(states, actions, apart=apart) if forecast is None else forecast
             actors = jnp.arange(states.shape[0])
-            member = jax.random.randint(key_member, actors.shape, 0, self.ensemble.size)
-            own = jax.tree.map(lambda x: x[member, actors], forecast)
+            if member is None:
+                member = jax.random.randint(key_member, actors.shape, 0, self.ensemble.size)
+            own = jax.tree.map(lambda x: x[member, actors], everyone)
         drawn = self.ensemble.realize_rows(states, own, key=key_state)
         next_states, clipped, strange = self._plausible(states, drawn)
         terminated = self.ensemble.ends(states, actions, next_states, member, key=key_end)
+        terminated = terminated | self.ended(states, actions, next_states)
         outcome = Outcome(self.ensemble, states, actions, next_states, forecast)
         reward, divergence = self.utility(outcome), self.utility.divergence(outcome)
         finite = jnp.isfinite(reward)
@@ -190,6 +208,17 @@ class ExplorationMDP(eqx.Module):
         """What transitions that really happened would pay under the current ensemble."""
         forecast = self._forecast(states, actions, None)
         return self.utility(Outcome(self.ensemble, states, actions, next_states, forecast))
+
+    def ended(
+        self,
+        states: Shaped[Array, "batch ..."],
+        actions: Shaped[Array, "batch ..."],
+        next_states: Shaped[Array, "batch ..."],
+    ) -> Bool[Array, " batch"]:
+        """Which transitions end an episode whatever the ensemble says."""
+        if self.ending is None:
+            return jnp.zeros(states.shape[0], bool)
+        return jax.vmap(self.ending)(states, actions, next_states)
 
     def _forecast(self, states: Array, actions: Array, apart: tuple[Member, ...] | None) -> Any:
         """Every member's prediction, if the utility looks at it."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Shaped
 
 from maxplore.errors import InputError
 from maxplore.spaces import Codec
@@ -44,7 +44,7 @@ def inner(
     return own
 
 
-def every_reward(reward: Inner, states: int, actions: int) -> Float[Array, "states actions states"]:
+def every_reward(reward: Inner, states: int, actions: int) -> Shaped[Array, "states actions states"]:
     """What every transition of a finite environment pays, or an `InputError` if some pay is not finite."""
     over = jax.vmap(jax.vmap(jax.vmap(reward, (None, None, 0)), (None, 0, None)), (0, None, None))
     table = jax.jit(over)(*(jnp.arange(count, dtype=jnp.int32) for count in (states, actions, states)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import maxplore
-from maxplore.envs.ant_maze import CELLS, cell_at
+from maxplore.envs.maze import CELLS, cell_at
 
 assert maxplore.__version__
 

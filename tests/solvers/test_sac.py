@@ -77,7 +77,7 @@ def test_the_temperature_finds_the_entropy_that_was_asked_for():
 class NoImagination(ExplorationMDP):
     """An MDP that knows what happened and cannot imagine anything."""
 
-    def step(self, states, actions, *, key, apart=None):
+    def step(self, states, actions, *, key, apart=None, member=None):
         raise AssertionError("an imagined step")
 
 

@@ -6,22 +6,11 @@ import mujoco
 import numpy as np
 from jaxtyping import Float
 
+from maxplore.envs.maze import CELL, CELLS, cell_at
 from maxplore.envs.mujoco import NOISE, MujocoEnv, shipped
 
-CELL, WALL_HEIGHT, GEAR = 2.0, 6.0, 150.0
-CELLS = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0))
-"""Cells of the U in units of `CELL`, from the start to the far end."""
+WALL_HEIGHT, GEAR = 6.0, 150.0
 WALLS = tuple((x, y) for x in range(-1, 4) for y in range(-1, 4) if (x, y) not in CELLS)
-
-
-def cell_at(x: float, y: float) -> int | None:
-    """Which of the seven cells this place is in, counted from the start; None in a wall.
-
-    >>> cell_at(0.3, 2.1), cell_at(2.0, 0.0)
-    (1, None)
-    """
-    place = round(x / CELL), round(y / CELL)
-    return CELLS.index(place) if place in CELLS else None
 
 
 class AntMazeEnv(MujocoEnv):

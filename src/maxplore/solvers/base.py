@@ -113,7 +113,7 @@ class Solver(eqx.Module):
     ) -> Solution:
         """A policy for exploring from `state`, what to pass as `memory` to the next solve, and a report.
 
-        Without a `memory` the solve starts from nothing.
+        Without a `memory` the solve starts from nothing. Many states are as many places to begin in.
         """
         self.check(mdp)
         if not self.uses_history:
@@ -148,6 +148,18 @@ def real(mdp: ExplorationMDP, solver: str) -> GaussianEnsemble:
     raise InputError(
         f"{solver} needs real states and actions, got {ensemble.state_entry} and {ensemble.action_entry}: use icem"
     )
+
+
+def born(
+    mdp: ExplorationMDP, state: Array, history: History | None, actors: int, share: float, *, key: PRNGKeyArray
+) -> Array:
+    """Where imagined lives begin: in the state given, in any of those given, and a `share` of them anywhere in D."""
+    key_start, key_row, key_share = jax.random.split(key, 3)
+    start = mdp.start(state, actors, key=key_start)
+    if history is None or share == 0:
+        return start
+    seen = history[jax.random.randint(key_row, (actors,), 0, jnp.maximum(history.size, 1))].state
+    return jnp.where(jax.random.bernoulli(key_share, share, (actors, 1)), seen, start)
 
 
 def imagined(info: SolveInfo, steps: Step) -> SolveInfo:

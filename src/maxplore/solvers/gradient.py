@@ -20,7 +20,7 @@ from maxplore.models.adam import Moments, adam
 from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
-from maxplore.solvers.base import Solution, SolveInfo, Solver, imagined, per_step, real
+from maxplore.solvers.base import Solution, SolveInfo, Solver, born, imagined, per_step, real
 from maxplore.solvers.draws import normal
 
 
@@ -36,6 +36,8 @@ class GradientConfig:
     """Steps of a window: as far as derivatives reach."""
     lifetime: int = 50
     """Imagined steps after which all actors begin again in the current real state."""
+    from_history: float = 0.0
+    """Share of lives that begin anywhere in D instead, for a policy that is to know its way everywhere."""
     discount: float = 0.99
     """Of utilities along a walk."""
     trace: float = 0.95
@@ -72,7 +74,7 @@ class GradientConfig:
         checks.at_least(0, self, "depth")
         checks.positive(self, "policy_rate", "value_rate", "max_norm")
         checks.not_negative(self, "restraint", "entropy")
-        checks.share(self, "discount", "trace", "value_units")
+        checks.share(self, "discount", "trace", "value_units", "from_history")
         checks.bounds(self, "log_std")
         activation_named(self.activation)
 
@@ -126,6 +128,10 @@ class Gradient(Solver):
     config: GradientConfig = eqx.field(static=True, default=GradientConfig())
 
     @property
+    def uses_history(self) -> bool:
+        return self.config.from_history > 0
+
+    @property
     def warm_start(self) -> bool:
         return self.config.warm_start
 
@@ -159,8 +165,11 @@ class Gradient(Solver):
     def run(
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Climber, *, key: PRNGKeyArray
     ) -> Solution:
-        config, start = self.config, mdp.start(state, self.config.actors)
+        config = self.config
         climber = renormalized(memory, real(mdp, "gradient").state)
+
+        def begun(key: PRNGKeyArray) -> Array:
+            return born(mdp, state, history, config.actors, config.from_history, key=jax.random.fold_in(key, 1))
 
         def iterate(walk: _Walk, _: None) -> tuple[_Walk, Float[Array, ""]]:
             # Numbered through from solve to solve, so that two of them can be one long one.
@@ -168,12 +177,12 @@ class Gradient(Solver):
             climber, steps, info = self.improve(mdp, walk.climber, walk.states, walk.info, key=own)
             age = walk.age + config.horizon
             over = jnp.any(steps.terminated, axis=0) | (age >= config.lifetime)
-            states = jnp.where(over[:, None], start, steps.next_state[-1])
+            states = jnp.where(over[:, None], begun(own), steps.next_state[-1])
             return _Walk(climber, states, jnp.where(over, 0, age), info), per_step(steps)
 
         # Of different ages from the beginning: every window then sees all parts of a life.
         ages = jnp.arange(config.actors) * config.lifetime // config.actors
-        begin = _Walk(climber, start, ages, SolveInfo.blank())
+        begin = _Walk(climber, begun(key), ages, SolveInfo.blank())
         end, paid = jax.lax.scan(iterate, begin, None, length=config.iterations)
         life = min(-(-config.lifetime // config.horizon), config.iterations)
         info = end.info._replace(before=jnp.mean(paid[:life]), after=jnp.mean(paid[-life:]))

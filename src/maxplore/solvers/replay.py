@@ -44,15 +44,16 @@ def from_history(mdp: ExplorationMDP, history: History) -> tuple[Float[Array, "c
     """D as rows, paid by the current ensemble, and how many utilities were not finite (they become 0)."""
     rows, block = history.transitions, min(BLOCK, history.capacity)
 
-    def pay(number: Int[Array, ""], paid: Float[Array, " capacity"]) -> Float[Array, " capacity"]:
+    def pay(number: Int[Array, ""], so_far: tuple[Array, Array]) -> tuple[Array, Array]:
         # The last block begins again from the top of D: a utility that compares rows sees none but real ones.
         index = (number * block + jnp.arange(block)) % jnp.maximum(history.size, 1)
-        some = history[index]
-        return paid.at[index].set(mdp.worth(some.state, some.action, some.next_state))
+        some, (paid, over) = history[index], so_far
+        ended = some.terminated | mdp.ended(some.state, some.action, some.next_state)
+        return paid.at[index].set(mdp.worth(some.state, some.action, some.next_state)), over.at[index].set(ended)
 
-    blocks = -(-history.size // block)
-    paid = jax.lax.fori_loop(0, blocks, pay, jnp.zeros(history.capacity))
+    blocks, nothing = -(-history.size // block), jnp.zeros(history.capacity)
+    paid, over = jax.lax.fori_loop(0, blocks, pay, (nothing, nothing.astype(bool)))
     finite = jnp.isfinite(paid)
-    reward, flags = jnp.where(finite, paid, 0.0), rows.terminated.astype(jnp.float32)
+    reward, flags = jnp.where(finite, paid, 0.0), over.astype(jnp.float32)
     columns = (rows.state, rows.action, rows.next_state, reward[:, None], flags[:, None])
     return jnp.concatenate(columns, axis=1), jnp.sum(~finite, dtype=jnp.int32)

@@ -5,7 +5,9 @@ temperature; that of today, twin Q with slow targets and a temperature of its ow
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,7 +23,7 @@ from maxplore.models.adam import Moments, adam
 from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
-from maxplore.solvers.base import Solution, SolveInfo, Solver, imagined, per_step, real
+from maxplore.solvers.base import Solution, SolveInfo, Solver, born, imagined, per_step, real
 from maxplore.solvers.draws import normal, uniform
 from maxplore.solvers.replay import Batch, from_history, from_steps
 
@@ -40,6 +42,8 @@ class SacConfig:
     """Steps of each."""
     actors: int = 128
     """Actors of each, all from the current real state."""
+    from_history: float = 0.0
+    """Share of them that begin anywhere in D instead: with few `steps`, short walks from states that are known."""
     random_episodes: int = 3
     """The first of them: uniformly random actions, and no update."""
     updates: int = 50
@@ -84,7 +88,7 @@ class SacConfig:
         checks.at_least(0, self, "history_updates", "random_episodes", "depth")
         checks.positive(self, "learning_rate", "clip", "temperature")
         checks.not_negative(self, "penalty")
-        checks.share(self, "discount", "tau")
+        checks.share(self, "discount", "tau", "from_history")
         checks.bounds(self, "log_std")
         if self.active and self.random_episodes >= self.episodes:
             raise InputError(
@@ -136,7 +140,7 @@ class Sac(Solver):
 
     @property
     def uses_history(self) -> bool:
-        return self.config.history_updates > 0 or self.config.keep_history
+        return self.config.history_updates > 0 or self.config.keep_history or self.config.from_history > 0
 
     @property
     def warm_start(self) -> bool:
@@ -188,7 +192,8 @@ class Sac(Solver):
             kept, size = None, jnp.zeros((), jnp.int32)
             if history is not None and config.keep_history:
                 kept, size = rows, history.size
-            agent, info = self.imagine(mdp, state, agent, info, kept, size, key=key_imagine)
+            begun = partial(born, mdp, state, history, config.actors, config.from_history)
+            agent, info = self.imagine(mdp, begun, agent, info, kept, size, key=key_imagine)
         info = info._replace(temperature=jnp.exp(agent.networks.log_temperature))
         return Solution(self.actor(agent), agent, info)
 
@@ -199,7 +204,7 @@ class Sac(Solver):
     def imagine(
         self,
         mdp: ExplorationMDP,
-        state: Array,
+        begun: Callable[..., Float[Array, "actors dims"]],
         agent: Agent,
         info: SolveInfo,
         kept: Float[Array, "rows columns"] | None,
@@ -207,9 +212,8 @@ class Sac(Solver):
         *,
         key: PRNGKeyArray,
     ) -> tuple[Agent, SolveInfo]:
-        """Phase 2: imagined episodes from the current state, and updates on all of them so far."""
-        config, start = self.config, mdp.start(state, self.config.actors)
-        dims, (actions,) = start.shape[1], mdp.ensemble.action_entry.shape
+        """Phase 2: imagined episodes from where they are `begun`, and updates on all of them so far."""
+        config, (dims,), (actions,) = self.config, mdp.ensemble.state_entry.shape, mdp.ensemble.action_entry.shape
         an_episode = config.steps * config.actors
         replay = jnp.zeros((config.episodes * an_episode, 2 * dims + actions + 2))
         if kept is not None:
@@ -226,6 +230,7 @@ class Sac(Solver):
                 drawn = jax.vmap(actor.draw)(states, normal(key_noise, shape)).action
                 return jnp.where(at_random, uniform(key_uniform, shape), drawn)
 
+            start = begun(key=jax.random.fold_in(key_walk, 1))
             steps = mdp.rollout(act, start, config.steps, key=key_walk, restart=True)
             replay = jax.lax.dynamic_update_slice_in_dim(replay, from_steps(steps), size + number * an_episode, 0)
             filled = size + (number + 1) * an_episode

@@ -2,6 +2,7 @@
 
 from maxplore.utilities.action_penalty import ActionPenalty
 from maxplore.utilities.base import Outcome, Utility, saturation
+from maxplore.utilities.cautious import Cautious
 from maxplore.utilities.disagreement import Disagreement, disagreement
 from maxplore.utilities.information_ratio import InformationRatio, information_ratio
 from maxplore.utilities.jensen_renyi import JensenRenyi, jensen_renyi, rescale_variance
@@ -24,6 +25,7 @@ UTILITIES: dict[str, type[Utility]] = {
 __all__ = [
     "UTILITIES",
     "ActionPenalty",
+    "Cautious",
     "Disagreement",
     "InformationRatio",
     "JensenRenyi",
