@@ -23,7 +23,7 @@ from maxplore.history import History, Transition
 from maxplore.methods import finite_explorer, model_based
 from maxplore.models.ensemble import Ensemble
 from maxplore.progress import Show, shown
-from maxplore.rewards import Reward, every_reward, inner
+from maxplore.rewards import Reward, ends, every_reward, inner
 from maxplore.runs import checkpoint
 from maxplore.runs.plain import setting_from_plain, setting_to_plain, space_from_plain, space_to_plain
 from maxplore.settings import overridden
@@ -298,9 +298,7 @@ class Explorer:
         steps = longest(self.history) if horizon is None else checks.counted("horizon", horizon)
         observations, actions = self._observations, self._actions
         paid = inner(tasks.named(reward) if isinstance(reward, str) else reward, observations, actions)
-        over = None
-        if terminated is not None:
-            over = inner(terminated, observations, actions, name="terminated", dtype=jnp.bool_)
+        over = None if terminated is None else ends(terminated, observations, actions)
         key_solve, key_act = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
         states, count = observations.entry.count, actions.entry.count
         if states is not None and count is not None:

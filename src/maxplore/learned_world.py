@@ -18,7 +18,7 @@ from maxplore.explorer import Explorer
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP
 from maxplore.models.categorical import CategoricalEnsemble
-from maxplore.rewards import Inner, Reward, inner
+from maxplore.rewards import Reward, Shared, ends, inner
 from maxplore.utilities import Disagreement, JensenShannon
 
 
@@ -29,25 +29,6 @@ class Happened(NamedTuple):
     reward: Float[Array, " rows"]
     terminated: Bool[Array, " rows"]
     disagreement: Float[Array, " rows"]
-
-
-class Shared:
-    """A user's function in maxplore's own arrays. The same function of equal spaces is equal: what is compiled for it
-    serves every environment."""
-
-    def __init__(self, function: Reward, own: Inner, of: tuple[gym.Space[Any], gym.Space[Any]]) -> None:
-        self._function, self._own, self._of = function, own, of
-
-    def __call__(self, state: Array, action: Array, next_state: Array) -> Array:
-        return self._own(state, action, next_state)
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:  # at every step: spaces take long to compare
-            return True
-        return isinstance(other, Shared) and self._function is other._function and self._of == other._of
-
-    def __hash__(self) -> int:
-        return id(self._function)
 
 
 class World(eqx.Module):
@@ -116,8 +97,8 @@ class Rows:
         self._world = World(
             ExplorationMDP(ensemble, utility, explorer.history, space=self._codec.bounds),
             _endings(explorer.history) if numbered else None,
-            self._shared(reward, "reward", jnp.float32, explorer),
-            None if terminated is None else self._shared(terminated, "terminated", jnp.bool_, explorer),
+            inner(reward, self._codec, self._actions),
+            None if terminated is None else ends(terminated, self._codec, self._actions),
             _snap(space, numbered),
         )
         first = begins(explorer.history)
@@ -168,10 +149,6 @@ class Rows:
         self._states[going] = happened.next_state[going]
         self._steps[going] += 1
         return happened, going & (self._steps >= self._horizon)
-
-    def _shared(self, function: Reward, name: str, dtype: Any, explorer: Explorer) -> Shared:
-        own = inner(function, self._codec, self._actions, name=name, dtype=dtype)
-        return Shared(function, own, (explorer.observation_space, explorer.action_space))
 
     def _observed(self, states: np.ndarray) -> np.ndarray:
         space = self._space

@@ -1,6 +1,7 @@
 """A reward as users write it, and as the compiled code calls it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +21,28 @@ Inner = Callable[[Array, Array, Array], Array]
 """The same in maxplore's own arrays."""
 
 
+class Shared:
+    """A user's function in maxplore's own arrays. The same function of equal spaces is equal: what is compiled for it
+    serves whoever comes with it again."""
+
+    def __init__(self, function: Reward, own: Inner, of: tuple[Any, ...]) -> None:
+        self._function, self._own, self._of = function, own, of
+
+    def __call__(self, state: Array, action: Array, next_state: Array) -> Array:
+        return self._own(state, action, next_state)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # at every step: spaces take long to compare
+            return True
+        return isinstance(other, Shared) and self._function is other._function and self._of == other._of
+
+    def __hash__(self) -> int:
+        return id(self._function)
+
+
 def inner(
     reward: Reward, observations: Codec, actions: Codec, *, name: str = "reward", dtype: DTypeLike = jnp.float32
-) -> Inner:
+) -> Shared:
     """The reward, or what else has its form, as a function of maxplore's own arrays, or an `InputError` if it cannot be
     compiled."""
 
@@ -41,7 +61,12 @@ def inner(
         ) from error
     if shape != ():
         raise InputError(f"{name} gives an array of shape {shape}, expected one number for one transition")
-    return own
+    return Shared(reward, own, (observations.like, actions.like, dtype))
+
+
+def ends(terminated: Reward, observations: Codec, actions: Codec) -> Shared:
+    """What tells the last transition of an episode, in maxplore's own arrays."""
+    return inner(terminated, observations, actions, name="terminated", dtype=jnp.bool_)
 
 
 def every_reward(reward: Inner, states: int, actions: int) -> Shaped[Array, "states actions states"]:
