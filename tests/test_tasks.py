@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from maxplore import InputError, tasks
+from maxplore.entry import Entry
 from maxplore.envs.maze import CELL, CELLS
 
 
 @pytest.mark.parametrize(("name", "paid"), [("running", 3.0), ("flipping", 5.0)])
 def test_half_cheetahs_tasks_pay_a_velocity_minus_the_effort(name, paid):
     following = jnp.zeros(19).at[0].set(3.0).at[12].set(5.0)
-    reward = tasks.named(name)(jnp.ones(19), jnp.full(6, 0.5), following)
+    reward = tasks.named(name, Entry((19,)), Entry((6,)))(jnp.ones(19), jnp.full(6, 0.5), following)
     np.testing.assert_allclose(reward, paid - 0.1 * 6 * 0.25, rtol=1e-6)
 
 
@@ -56,4 +57,8 @@ def test_every_task_names_an_environment_and_says_what_it_is():
         assert gym.spec(task.env)
         assert task.about.endswith(".")
     with pytest.raises(InputError, match="'walking', expected a function, or one of running, flipping"):
-        tasks.named("walking")
+        tasks.named("walking", Entry((19,)), Entry((6,)))
+    with pytest.raises(InputError, match="expected the spaces of maxplore/HalfCheetah-v0, got 2 and 1 numbers"):
+        tasks.named("running", Entry((2,)), Entry((1,)))
+    with pytest.raises(InputError, match="expected the spaces of maxplore/Chain-v0, got 19 and 6 numbers"):
+        tasks.named("chain", Entry((19,)), Entry((6,)))

@@ -290,14 +290,18 @@ class Explorer:
 
         The `reward(state, action, next_state)` is a function of one transition in `jax.numpy`, in the environment's own
         units, or the name of one of `maxplore.tasks`; `terminated`, of the same form, tells which transitions end an
-        episode, besides those that were seen to end one. Episodes are `horizon` steps long, if D does not tell. Any
+        episode, besides those that were seen to end one. Episodes are `horizon` steps long, or as long as is known. Any
         setting of `ExploitConfig` (`FiniteExploitConfig` for Discrete spaces) may be given by name.
         """
         if self.steps == 0:
             raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
-        steps = longest(self.history) if horizon is None else checks.counted("horizon", horizon)
+        if not (_whole(seed) and 0 <= seed < 2**32):
+            raise InputError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}")
+        known = self._agent.horizon if horizon is None else checks.counted("horizon", horizon)
+        steps = known or longest(self.history)
         observations, actions = self._observations, self._actions
-        paid = inner(tasks.named(reward) if isinstance(reward, str) else reward, observations, actions)
+        task = tasks.named(reward, observations.entry, actions.entry) if isinstance(reward, str) else reward
+        paid = inner(task, observations, actions)
         over = None if terminated is None else ends(terminated, observations, actions)
         key_solve, key_act = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
         states, count = observations.entry.count, actions.entry.count
@@ -307,10 +311,10 @@ class Explorer:
             world = Finite(states, count, steps)
             acting, report = exploit.finite.solve(self.history, world, *tables, config, key=key_solve)
         else:
-            config = overridden(exploit.real.usual(observations.entry, actions.entry), settings)
+            config = exploit.real.configured(observations.entry, actions.entry, settings)
             problem = exploit.real.Problem(self.history, paid, over, steps, observations.bounds)
             acting, report = exploit.real.solve(problem, config, key=key_solve)
-        return TaskPolicy(acting, report, observations, actions, paid, key=key_act)
+        return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
 
     def save(self, directory: str | Path) -> None:
         """Keep all of it (D, models, policy, figures) in `directory`, as arrays and plain JSON, for `maxplore.load`.

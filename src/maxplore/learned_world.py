@@ -18,7 +18,7 @@ from maxplore.explorer import Explorer
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP
 from maxplore.models.categorical import CategoricalEnsemble
-from maxplore.rewards import Reward, Shared, ends, inner
+from maxplore.rewards import Reward, Traced, ends, inner
 from maxplore.utilities import Disagreement, JensenShannon
 
 
@@ -38,8 +38,8 @@ class World(eqx.Module):
     """It pays disagreement: the forecast of every member then serves the step as well."""
     endings: Bool[Array, " states"] | None
     """Numbered states that ended an episode in D."""
-    reward: Shared = eqx.field(static=True)
-    terminated: Shared | None = eqx.field(static=True)
+    reward: Traced = eqx.field(static=True)
+    terminated: Traced | None = eqx.field(static=True)
     snap: Callable[[Array], Array] = eqx.field(static=True)
 
     def step(

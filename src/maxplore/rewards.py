@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Shaped
 
@@ -21,28 +24,30 @@ Inner = Callable[[Array, Array, Array], Array]
 """The same in maxplore's own arrays."""
 
 
-class Shared:
-    """A user's function in maxplore's own arrays. The same function of equal spaces is equal: what is compiled for it
-    serves whoever comes with it again."""
+class Traced:
+    """A user's function in maxplore's own arrays, as it was when it was given: what it looks at may change later. Those
+    that compute the same are equal, so that what is compiled for one serves the other."""
 
-    def __init__(self, function: Reward, own: Inner, of: tuple[Any, ...]) -> None:
-        self._function, self._own, self._of = function, own, of
+    def __init__(self, program: Any) -> None:
+        self._run, (result,) = jaxpr_as_fun(program), program.out_avals
+        self.dtype = result.dtype
+        self._known_by = (str(program.jaxpr), *(np.asarray(const).tobytes() for const in program.consts))
+        self._hash = hash(self._known_by)
 
     def __call__(self, state: Array, action: Array, next_state: Array) -> Array:
-        return self._own(state, action, next_state)
+        (value,) = self._run(state, action, next_state)
+        return jnp.asarray(value)  # a constant comes as it was written
 
     def __eq__(self, other: object) -> bool:
-        if self is other:  # at every step: spaces take long to compare
-            return True
-        return isinstance(other, Shared) and self._function is other._function and self._of == other._of
+        return self is other or (isinstance(other, Traced) and self._known_by == other._known_by)
 
     def __hash__(self) -> int:
-        return id(self._function)
+        return self._hash
 
 
 def inner(
-    reward: Reward, observations: Codec, actions: Codec, *, name: str = "reward", dtype: DTypeLike = jnp.float32
-) -> Shared:
+    reward: Reward, observations: Codec, actions: Codec, *, name: str = "reward", dtype: DTypeLike | None = jnp.float32
+) -> Traced:
     """The reward, or what else has its form, as a function of maxplore's own arrays, or an `InputError` if it cannot be
     compiled."""
 
@@ -52,21 +57,31 @@ def inner(
 
     state, action = (jax.ShapeDtypeStruct(x.entry.shape, x.entry.dtype) for x in (observations, actions))
     try:
-        shape = jax.eval_shape(own, state, action, state).shape
+        program = jax.make_jaxpr(own)(state, action, state)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
             f"{name} cannot be compiled ({type(error).__name__}: {reason}): write it for one transition in jax.numpy, "
             "with jnp.where in place of if"
         ) from error
+    (shape,) = (value.shape for value in program.out_avals)
     if shape != ():
         raise InputError(f"{name} gives an array of shape {shape}, expected one number for one transition")
-    return Shared(reward, own, (observations.like, actions.like, dtype))
+    return Traced(program)
 
 
-def ends(terminated: Reward, observations: Codec, actions: Codec) -> Shared:
+def ends(terminated: Reward, observations: Codec, actions: Codec) -> Traced:
     """What tells the last transition of an episode, in maxplore's own arrays."""
-    return inner(terminated, observations, actions, name="terminated", dtype=jnp.bool_)
+    over = inner(terminated, observations, actions, name="terminated", dtype=None)
+    if over.dtype != jnp.bool_:
+        raise InputError(f"terminated gives {over.dtype}, expected a truth value, such as that of a comparison")
+    return over
+
+
+@eqx.filter_jit
+def pay(reward: Inner, state: Array, action: Array, next_state: Array) -> Array:
+    """What one transition pays, compiled."""
+    return reward(state, action, next_state)
 
 
 def every_reward(reward: Inner, states: int, actions: int) -> Shaped[Array, "states actions states"]:

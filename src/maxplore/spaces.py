@@ -33,11 +33,6 @@ class Numbered:
     def bounds(self) -> None:
         """Numbers have none beyond their count."""
 
-    @property
-    def like(self) -> Any:
-        """Codecs that do the same have equal ones."""
-        return self.start, self._count
-
     def outward(self, value: Any) -> Any:
         """maxplore's value as the user's."""
         return np.int64(int(value) + self.start)
@@ -68,10 +63,6 @@ class Vector:
         flat = spaces.flatten_space(self.space)
         assert isinstance(flat, spaces.Box)
         return flat.low, flat.high
-
-    @property
-    def like(self) -> Any:
-        return type(self), self.space
 
     def outward(self, value: Any) -> Any:
         return spaces.unflatten(self.space, np.asarray(value))

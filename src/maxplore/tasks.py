@@ -4,12 +4,14 @@ The paper's running and flipping (section 4.2), its Mountain Car task and its Ch
 ant's far end, which it left alone.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from maxplore.entry import Entry
 from maxplore.envs.chain import LEFT_REWARD, RIGHT_REWARD
 from maxplore.envs.maze import CELL, CELLS
 from maxplore.envs.mountain_car import FLAG
@@ -36,7 +38,7 @@ def capture_flag(state: Array, action: Array, next_state: Array) -> Array:
 
 
 def chain(length: int = 50) -> Reward:
-    """The Chain's own reward: next to nothing for staying at the left end, 1 for staying at the right."""
+    """The Chain: next to nothing for staying at the left end, 1 for staying at the right."""
 
     def stay(state: Array, action: Array, next_state: Array) -> Array:
         at_edge = jnp.where(state == 0, LEFT_REWARD, jnp.where(state == length - 1, RIGHT_REWARD, 0.0))
@@ -66,26 +68,36 @@ class Task(NamedTuple):
 
     env: str
     """The environment that it is meant for."""
-    reward: Reward
+    dims: tuple[int, int] | None
+    """Numbers in its observations and actions; None if both are Discrete."""
+    make: Callable[[int], Reward]
+    """The reward, given the number of states where these are Discrete."""
     about: str
 
 
-def _task(env: str, reward: Reward, described: Callable[..., object]) -> Task:
-    return Task(env, reward, (described.__doc__ or "").partition(": ")[2].strip())
+def _task(env: str, dims: tuple[int, int] | None, make: Callable[[int], Reward], described: Reward | None) -> Task:
+    text = (described or make).__doc__ or ""
+    return Task(env, dims, make, text.partition(": ")[2].strip())
 
 
 TASKS: Mapping[str, Task] = {
-    "running": _task("maxplore/HalfCheetah-v0", running, running),
-    "flipping": _task("maxplore/HalfCheetah-v0", flipping, flipping),
-    "capture-flag": _task("maxplore/MountainCar-v0", capture_flag, capture_flag),
-    "chain": _task("maxplore/Chain-v0", chain(), chain),
-    "far-end": _task("maxplore/AntMaze-v0", far_end, far_end),
+    "running": _task("maxplore/HalfCheetah-v0", (19, 6), lambda _: running, running),
+    "flipping": _task("maxplore/HalfCheetah-v0", (19, 6), lambda _: flipping, flipping),
+    "capture-flag": _task("maxplore/MountainCar-v0", (2, 1), lambda _: capture_flag, capture_flag),
+    "chain": _task("maxplore/Chain-v0", None, chain, None),
+    "far-end": _task("maxplore/AntMaze-v0", (31, 8), lambda _: far_end, far_end),
 }
 """Every named task."""
 
 
-def named(task: str) -> Reward:
-    """The reward of a named task, or an `InputError` if there is none of that name."""
+def named(task: str, states: Entry, actions: Entry) -> Reward:
+    """The reward of a named task in such spaces, or an `InputError`."""
     if task not in TASKS:
         raise InputError(f"reward is {task!r}, expected a function, or one of {', '.join(TASKS)}")
-    return TASKS[task].reward
+    own = TASKS[task]
+    discrete = states.count is not None and actions.count is not None
+    dims = None if discrete else (math.prod(states.shape), math.prod(actions.shape))
+    if dims != own.dims:
+        got = "Discrete ones" if dims is None else f"{dims[0]} and {dims[1]} numbers"
+        raise InputError(f"reward is {task!r}, expected the spaces of {own.env}, got {got}: write a function")
+    return own.make(states.count or 0)

@@ -93,6 +93,11 @@ class Agent(ABC):
     def learn_horizon(self, steps: int) -> None:
         """Episodes are so long, as is known now."""
 
+    @property
+    @abstractmethod
+    def horizon(self) -> int | None:
+        """How long episodes are, if that is known."""
+
     @abstractmethod
     def frozen(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All that it knows: a plain description, and groups of arrays by name."""
@@ -140,6 +145,10 @@ class FiniteAgent(Agent):
     def learn_horizon(self, steps: int) -> None:
         if not self.world.known_end:
             self.world = Finite(self.world.states, self.world.actions, steps)
+
+    @property
+    def horizon(self) -> int | None:
+        return self.world.horizon if self.world.known_end else None
 
     def begin(self) -> None:
         self.mind = jax.tree.map(

@@ -114,6 +114,10 @@ class ModelAgent(Agent):
             self._episode = steps
             self.config = replace(self.config, solver=self.config.solver.within(steps))
 
+    @property
+    def horizon(self) -> int | None:
+        return self._episode
+
     def begin(self) -> None:
         self._began = True
 

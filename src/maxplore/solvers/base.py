@@ -122,10 +122,16 @@ class Solver(eqx.Module):
             raise InputError(f"{type(self).__name__} learns from D: give a history")
         elif not isinstance(history.size, jax.core.Tracer) and int(history.size) == 0:
             raise InputError("history is empty: append at least one transition before solving")
+        entry = mdp.ensemble.state_entry
+        given = entry.batch("state", state)
+        if self.good_for is not None and given.ndim > len(entry.shape):
+            raise InputError(
+                f"state has shape {given.shape}, expected one state: {type(self).__name__} plans from there"
+            )
         key_init, key_run = jax.random.split(key)
         if memory is None or not self.warm_start:
             memory = _init(self, mdp, key_init)
-        return _run(self, mdp, mdp.ensemble.state_entry.batch("state", state), history, memory, key_run)
+        return _run(self, mdp, given, history, memory, key_run)
 
 
 @eqx.filter_jit

@@ -169,7 +169,7 @@ class Gradient(Solver):
         climber = renormalized(memory, real(mdp, "gradient").state)
 
         def begun(key: PRNGKeyArray) -> Array:
-            return born(mdp, state, history, config.actors, config.from_history, key=jax.random.fold_in(key, 1))
+            return born(mdp, state, history, config.actors, config.from_history, key=key)
 
         def iterate(walk: _Walk, _: None) -> tuple[_Walk, Float[Array, ""]]:
             # Numbered through from solve to solve, so that two of them can be one long one.
@@ -177,12 +177,12 @@ class Gradient(Solver):
             climber, steps, info = self.improve(mdp, walk.climber, walk.states, walk.info, key=own)
             age = walk.age + config.horizon
             over = jnp.any(steps.terminated, axis=0) | (age >= config.lifetime)
-            states = jnp.where(over[:, None], begun(own), steps.next_state[-1])
+            states = jnp.where(over[:, None], begun(jax.random.fold_in(own, 2)), steps.next_state[-1])
             return _Walk(climber, states, jnp.where(over, 0, age), info), per_step(steps)
 
         # Of different ages from the beginning: every window then sees all parts of a life.
         ages = jnp.arange(config.actors) * config.lifetime // config.actors
-        begin = _Walk(climber, begun(key), ages, SolveInfo.blank())
+        begin = _Walk(climber, begun(jax.random.fold_in(key, 2**32 - 1)), ages, SolveInfo.blank())
         end, paid = jax.lax.scan(iterate, begin, None, length=config.iterations)
         life = min(-(-config.lifetime // config.horizon), config.iterations)
         info = end.info._replace(before=jnp.mean(paid[:life]), after=jnp.mean(paid[-life:]))

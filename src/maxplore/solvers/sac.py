@@ -230,7 +230,7 @@ class Sac(Solver):
                 drawn = jax.vmap(actor.draw)(states, normal(key_noise, shape)).action
                 return jnp.where(at_random, uniform(key_uniform, shape), drawn)
 
-            start = begun(key=jax.random.fold_in(key_walk, 1))
+            start = begun(key=jax.random.fold_in(now[1], 2))
             steps = mdp.rollout(act, start, config.steps, key=key_walk, restart=True)
             replay = jax.lax.dynamic_update_slice_in_dim(replay, from_steps(steps), size + number * an_episode, 0)
             filled = size + (number + 1) * an_episode
