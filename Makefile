@@ -19,7 +19,7 @@ types: $(READY)
 	$(BIN)/pyright
 
 tests: $(READY)
-	$(BIN)/pytest -n 2 --dist loadfile  # what a file compiles, its worker compiles once
+	$(BIN)/pytest -n 2 --dist worksteal --durations=15  # neighbours stay together: they share what is compiled
 
 bench: $(READY)  ## the speed of the core, as shares of this machine's matrix-multiply rate
 	$(BIN)/python benchmarks/core.py

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import continuous
+from tools import continuous, exploitation
 from tools.claims import ROOT, written
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
@@ -32,3 +32,8 @@ def test_the_continuous_tables_are_those_of_the_benchmarks():
     page, readme = ((ROOT / name).read_text() for name in ("docs/continuous.md", "README.md"))
     assert continuous.written(page) == page, "run python tools/continuous.py"
     assert continuous.between(readme, "continuous", continuous.in_short()) == readme, "run python tools/continuous.py"
+
+
+def test_the_table_of_exploitation_is_that_of_the_benchmarks():
+    page = exploitation.PAGE.read_text()
+    assert exploitation.written(page) == page, "run python -m tools.exploitation"
