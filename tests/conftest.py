@@ -13,7 +13,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 install_import_hook("maxplore", "beartype.beartype")
 
 MOST_MAPS = 20_000
-"""Linux ends a process that maps more than 65,530 pieces of memory."""
+"""Linux, by default, lets a process map 65,530 pieces of memory, and then refuses."""
 
 
 @pytest.fixture(scope="module", autouse=True)
