@@ -89,7 +89,7 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     import maxplore
 
     env = gym.make(study.env)
-    chosen = {name: _value(text) for name, _, text in (one.partition("=") for one in settings)}
+    chosen = {name: value_of(text) for name, _, text in (one.partition("=") for one in settings)}
     explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **chosen)
     explorer.explore(env, steps)
     seconds = time.perf_counter() - start
@@ -215,7 +215,8 @@ def compact(text: str) -> str:
     return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
+    """A setting as it was typed: a literal of Python, or a word."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

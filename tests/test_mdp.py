@@ -277,3 +277,22 @@ def test_a_margin_of_inf_is_no_range_even_where_a_dimension_stands_still():
     step = mdp.step(jnp.array([[100.0, 5.0]]), jnp.zeros((1, 1)), key=jax.random.key(1))
     assert int(step.info.clipped.sum()) == int(step.info.nonfinite.sum()) == 0
     assert np.isfinite(step.next_state).all()
+
+
+def test_actors_begin_in_any_of_many_states():
+    mdp = ExplorationMDP(known_ensemble(OFFSETS, variance=0.04, key=jax.random.key(0)), Disagreement())
+    states = jnp.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(mdp.start(states, 4), states[jnp.array([0, 1, 2, 0])])
+    drawn = np.asarray(mdp.start(states, 300, key=jax.random.key(1)))
+    shares = [np.mean(np.all(drawn == np.asarray(state), axis=1)) for state in states]
+    np.testing.assert_allclose(shares, 1 / 3, atol=0.1)
+
+
+@pytest.mark.parametrize("utility", [Disagreement(), Task(lambda s, a, s2: s2[0])], ids=["all members", "own member"])
+def test_a_given_member_is_followed_and_a_tasks_own_end_ends(utility):
+    """s' = s + a + the member's offset, with next to no noise; beyond 1/4 in the first dimension it is over."""
+    ensemble = known_ensemble(OFFSETS, variance=1e-4, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, utility, ending=lambda s, a, s2: s2[0] > 0.25)
+    step = mdp.step(jnp.zeros((3, 2)), jnp.zeros((3, 2)), key=jax.random.key(1), member=jnp.array([2, 0, 1]))
+    np.testing.assert_allclose(step.next_state, OFFSETS[[2, 0, 1]], atol=0.05)
+    np.testing.assert_array_equal(step.terminated, [False, False, True])
