@@ -217,8 +217,12 @@ def one_hot(number: Int[Array, ""], count: int) -> Float[Array, " count"]:
     return jnp.where((number >= 0) & (number < count), jax.nn.one_hot(number, count), jnp.nan)
 
 
+@eqx.filter_jit
 def new_members(inputs: int, outputs: int, end_inputs: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:
-    """N independently initialised members as one pytree."""
+    """N independently initialised members as one pytree.
+
+    Compiled as a whole, and once: dozens of tiny initialisation kernels would take longer than the rest of start-up.
+    """
 
     def build(key: PRNGKeyArray) -> Member:
         key_dynamics, key_termination = jax.random.split(key)
@@ -232,8 +236,7 @@ def new_members(inputs: int, outputs: int, end_inputs: int, config: MemberConfig
             return Member(dynamics, None)
         return Member(dynamics, MLP(end_inputs, 1, depth=2, width=64, activation="swish", key=key_termination))
 
-    # Compiled as a whole: dozens of tiny initialisation kernels would take longer than the rest of start-up.
-    return eqx.filter_jit(eqx.filter_vmap(build))(jax.random.split(key, config.members))
+    return eqx.filter_vmap(build)(jax.random.split(key, config.members))
 
 
 def member_loss(ensemble: Ensemble[Any], member: Member, transition: Transition) -> Float[Array, ""]:
