@@ -21,8 +21,9 @@ types: $(READY)
 tests: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal --durations=15  # neighbours stay together: they share what is compiled
 
-bench: $(READY)  ## the speed of the core, as shares of this machine's matrix-multiply rate
+bench: $(READY)  ## the speed of the core, as shares of this machine's matrix-multiply rate; and what durability costs
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/durability.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -175,3 +175,25 @@ def test_held_out_rows_stay_held_out_as_d_grows():
     assert abs(aside_large.sum() - 100) <= 2, "evenly spread"
     assert not aside_large[1000:].any(), "only filled rows"
     assert not np.asarray(held_out(large, 0.0)).any()
+
+
+def test_each_member_is_dealt_its_own_share_in_whole_stretches():
+    """1,000 rows are 66 stretches of 15 and one of 10; a quarter of them are 17."""
+    history = filled(1000)
+    bags, count = member_bags(history, 6, key=jax.random.key(0), chosen=history.filled, own_share=0.25)
+    assert int(count) == 1000
+    parts = [set(np.asarray(bag[:1000]).tolist()) for bag in bags]
+    assert len(set(map(frozenset, parts))) == 6
+    for bag, part in zip(bags, parts, strict=True):
+        stretches = {row // 15 for row in part}
+        assert len(stretches) == 17
+        assert part == {row for row in range(1000) if row // 15 in stretches}
+        times = np.unique(np.asarray(bag[:1000]), return_counts=True)[1]
+        assert times.max() - times.min() <= 1, "every row as often as any other"
+
+
+def test_a_share_of_next_to_nothing_is_still_something():
+    history = filled(3)
+    bags, _ = member_bags(history, 4, key=jax.random.key(0), chosen=history.filled, own_share=0.01)
+    for bag in bags:
+        assert len(set(np.asarray(bag[:3]).tolist())) == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import continuous, exploitation
+from tools import continuous, durability, exploitation
 from tools.claims import ROOT, written
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
@@ -37,3 +37,8 @@ def test_the_continuous_tables_are_those_of_the_benchmarks():
 def test_the_table_of_exploitation_is_that_of_the_benchmarks():
     page = exploitation.PAGE.read_text()
     assert exploitation.written(page) == page, "run python -m tools.exploitation"
+
+
+def test_the_cost_of_durability_is_that_of_the_benchmark():
+    page = durability.PAGE.read_text()
+    assert durability.written(page) == page, "run python -m tools.durability"

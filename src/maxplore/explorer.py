@@ -26,7 +26,7 @@ from maxplore.progress import Show, shown
 from maxplore.rewards import Reward, ends, every_reward, inner
 from maxplore.runs import checkpoint
 from maxplore.runs.plain import setting_from_plain, setting_to_plain, space_from_plain, space_to_plain
-from maxplore.settings import overridden
+from maxplore.settings import in_force, overridden
 
 MOST_TRANSITIONS = 10**8
 """Triples of state, action and next state that are written out at the most."""
@@ -191,6 +191,40 @@ class Explorer:
         self._agent.tell(Transition(*row), float(reward))
         self._next, self._episode_over = following, bool(terminated or truncated)
 
+    def meet(self, env: gym.Env[Any, Any]) -> None:
+        """Note how long this environment's episodes are. An `InputError` if its spaces are not the explorer's."""
+        for name, own, other in zip(
+            ("observation_space", "action_space"), self._spaces, (env.observation_space, env.action_space), strict=True
+        ):
+            if own != other:
+                raise InputError(f"the environment's {name} is {other}, expected {own}, the explorer's")
+        limit = env.spec.max_episode_steps if env.spec is not None else None
+        limit = limit or getattr(env.unwrapped, "horizon", None)  # an environment that cuts its own episodes off
+        if isinstance(limit, int) and limit > 0:
+            self._agent.learn_horizon(limit)
+
+    def begin(self, observation: Any) -> float | None:
+        """Another episode begins here. What plans promise from here on, if any do."""
+        self._agent.begin()
+        self._next = None
+        promise = self._agent.promise(self._observations.inward("observation", observation))
+        if promise is not None:
+            self._most = promise if self._most is None else max(self._most, promise)
+        return promise
+
+    def check_sating(self, until_utility: float) -> None:
+        """An `InputError` if exploration cannot end at this share of the most that plans promised."""
+        if not 0 <= until_utility < 1:
+            raise InputError(f"until_utility is {until_utility}, expected a share: at least 0 and below 1")
+        if until_utility and not self._agent.promises:
+            raise InputError("until_utility is given, expected none: this method's plans promise nothing")
+        if until_utility and self._paid:
+            raise InputError("until_utility is given, expected none: with a reward mixed in, utility need not fall")
+
+    def sated(self, promise: float | None, until_utility: float) -> bool:
+        """Whether plans promise less than this share of the most that they ever did."""
+        return bool(until_utility) and promise is not None and promise < until_utility * (self._most or 0.0)
+
     def explore(
         self,
         env: gym.Env[Any, Any],
@@ -210,21 +244,8 @@ class Explorer:
         """
         if not (_whole(steps) and steps >= 0):
             raise InputError(f"steps is {steps!r}, expected a whole number of at least 0")
-        if not 0 <= until_utility < 1:
-            raise InputError(f"until_utility is {until_utility}, expected a share: at least 0 and below 1")
-        if until_utility and not self._agent.promises:
-            raise InputError("until_utility is given, expected none: this method's plans promise nothing")
-        if until_utility and self._paid:
-            raise InputError("until_utility is given, expected none: with a reward mixed in, utility need not fall")
-        for name, own, other in zip(
-            ("observation_space", "action_space"), self._spaces, (env.observation_space, env.action_space), strict=True
-        ):
-            if own != other:
-                raise InputError(f"the environment's {name} is {other}, expected {own}, the explorer's")
-        limit = env.spec.max_episode_steps if env.spec is not None else None
-        limit = limit or getattr(env.unwrapped, "horizon", None)  # an environment that cuts its own episodes off
-        if isinstance(limit, int) and limit > 0:
-            self._agent.learn_horizon(limit)
+        self.check_sating(until_utility)
+        self.meet(env)
         with shown(steps, wanted=progress, watch=watch, known=self._agent.latest) as show:
             return self._explore(env, steps, until_utility, show)
 
@@ -233,14 +254,10 @@ class Explorer:
         while done < steps:
             observation, _ = env.reset(seed=None if self._explored else self._seed)
             self._explored = True
-            self._agent.begin()
-            self._next = None
+            promise = self.begin(observation)
             episodes += 1
-            promise = self._agent.promise(self._observations.inward("observation", observation))
-            if promise is not None:
-                self._most = promise if self._most is None else max(self._most, promise)
-                if until_utility and promise < until_utility * self._most:
-                    break
+            if self.sated(promise, until_utility):
+                break
             over = False
             while done < steps and not over:
                 action = self.ask(observation)
@@ -266,6 +283,16 @@ class Explorer:
     def figures(self) -> list[dict[str, float]]:
         """How learning went, one row for each round of fitting and planning. Empty for Discrete spaces."""
         return self._agent.figures
+
+    @property
+    def latest(self) -> dict[str, float] | None:
+        """The figures of the newest round; None before the first."""
+        return self._agent.latest
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting in force, by name, in plain numbers and words."""
+        return in_force(self._agent.settings)
 
     @property
     def model(self) -> Model:
@@ -321,6 +348,10 @@ class Explorer:
 
         A reward is a function, which is not kept: give it to `load` again.
         """
+        self.save_file(Path(directory) / SAVED)
+
+    def save_file(self, path: Path) -> None:
+        """`save`, in a file of this name."""
         plain, groups = self._agent.frozen()
         settings = {name: setting_to_plain(name, value) for name, value in self._settings.items()}
         about = {
@@ -336,7 +367,7 @@ class Explorer:
             "agent": plain,
         }
         groups["next"] = () if self._next is None else (self._next,)
-        checkpoint.write(Path(directory) / SAVED, about, groups)
+        checkpoint.write(path, about, groups)
 
     def _thaw(self, file: checkpoint.Checkpoint) -> None:
         """Be what was saved."""
@@ -354,11 +385,21 @@ class Explorer:
 
 
 def load(directory: str | Path, *, reward: Reward | None = None) -> Explorer:
-    """The explorer that was saved in `directory`; it goes on as if it had never been away.
+    """The explorer that was saved in `directory`, or that of a run there; it goes on as if it had never been away.
 
     One that had a `reward` needs the same one again.
     """
-    file = checkpoint.Checkpoint(Path(directory) / SAVED)
+    from maxplore.runs.directory import Folder
+    from maxplore.runs.run import restored
+
+    if Folder(Path(directory)).is_run and reward is None:
+        return restored(Path(directory))
+    return load_file(Path(directory) / SAVED, reward=reward)
+
+
+def load_file(path: Path, *, reward: Reward | None = None) -> Explorer:
+    """`load`, from a file of this name."""
+    file = checkpoint.Checkpoint(path)
     about = file.about
     try:
         spaces_ = [space_from_plain(about[name]) for name in ("observation_space", "action_space")]

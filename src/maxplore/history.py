@@ -141,6 +141,10 @@ class History(eqx.Module):
         return History(grown, self.size, self.state_entry, self.action_entry)
 
 
+STRETCHES, LONGEST_STRETCH = 64, 100
+"""Into how many stretches, at least, D is cut to be dealt out to members, and how long one is at the most."""
+
+
 def member_bags(
     history: History,
     members: int,
@@ -148,17 +152,37 @@ def member_bags(
     key: PRNGKeyArray,
     chosen: Bool[Array, " capacity"],
     bootstrap: bool = False,
+    own_share: float = 1.0,
 ) -> tuple[Int[Array, "members capacity"], Int[Array, ""]]:
     """The rows that each member learns from, and how many they are: all `chosen` ones, in the first places.
 
-    With `bootstrap`, each member gets as many rows drawn with replacement, its own fixed resample of D.
+    With `bootstrap`, each member gets as many rows drawn with replacement, its own fixed resample of D. With an
+    `own_share` below 1, it gets only the rows of stretches drawn for it, over and over: neighbours tell the same story.
     """
     rows = jnp.argsort(~chosen, stable=True).astype(jnp.int32)
     count = jnp.sum(chosen).astype(jnp.int32)
+    if own_share < 1:
+        dealt = jax.vmap(lambda key: _dealt(history, chosen, own_share, key))(jax.random.split(key, members))
+        return dealt, count
     if not bootstrap:
         return jnp.broadcast_to(rows, (members, history.capacity)), count
     draws = jax.random.randint(key, (members, history.capacity), 0, jnp.maximum(count, 1))
     return rows[draws], count
+
+
+def _dealt(
+    history: History, chosen: Bool[Array, " capacity"], share: float, key: PRNGKeyArray
+) -> Int[Array, " capacity"]:
+    """Chosen rows of a random share of all stretches, repeated until the places are full."""
+    length = jnp.clip(history.size // STRETCHES, 1, LONGEST_STRETCH)
+    places = jnp.arange(history.capacity, dtype=jnp.int32)
+    stretches = -(-history.size // length)
+    order = jnp.argsort(jnp.where(places < stretches, jax.random.uniform(key, (history.capacity,)), 2.0))
+    rank = jnp.zeros_like(places).at[order].set(places)
+    drawn = rank[places // length] < jnp.maximum(jnp.round(share * stretches), 1)
+    own = chosen & drawn
+    own = jnp.where(jnp.any(own), own, chosen)  # a share with nothing in it to learn from is no share
+    return jnp.argsort(~own, stable=True).astype(jnp.int32)[places % jnp.maximum(jnp.sum(own), 1)]
 
 
 def shuffled(

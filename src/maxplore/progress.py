@@ -17,9 +17,10 @@ def shown(
     wanted: bool | None,
     watch: Callable[[dict[str, float]], None] | None,
     known: dict[str, float] | None = None,
+    begun: int = 0,
 ) -> Generator[Show]:
     """A bar on the error stream while the block runs (None: if that is a terminal), `watch` told of every round that
-    comes after the one `known`."""
+    comes after the one `known`. So many steps are done when it has `begun`."""
     console, told = Console(stderr=True), -1.0 if known is None else known["step"]
     bar = Progress(
         BarColumn(),
@@ -30,7 +31,7 @@ def shown(
         console=console,
         disable=not (console.is_terminal if wanted is None else wanted),
     )
-    task = bar.add_task("", total=steps, news="", rate="")
+    task = bar.add_task("", total=steps, completed=begun, news="", rate="")
 
     def show(done: int, figures: dict[str, float] | None) -> None:
         nonlocal told

@@ -50,6 +50,18 @@ def overridden(config: Config, settings: Mapping[str, Any], taken: Collection[st
     return _with(config, {known[name]: (name, value) for name, value in single.items()})
 
 
+def in_force(config: Any) -> dict[str, Any]:
+    """Every setting of a config by its shortest name, as plain numbers and words."""
+
+    def value(path: Path) -> Any:
+        own = config
+        for name in path:
+            own = getattr(own, name)
+        return own if own is None or isinstance(own, bool | int | float | str) else str(own)
+
+    return {name: value(path) for name, path in sorted(names_of(config).items())}
+
+
 def _unique(config: Any, taken: Collection[str]) -> dict[str, Path]:
     """Every name that stands for one setting, long ones too; none of those `taken`."""
     return {name: path for name, path in _named(_paths(config)).items() if name not in taken}

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from maxplore.cli import main
+from maxplore_cli import main
 from maxplore.envs import Chain
 from maxplore.experiments import EXPERIMENTS, grid
 from maxplore.experiments.behaviour import Behaviour

@@ -52,6 +52,11 @@ class Agent(ABC):
         """Learn from a transition, wherever it comes from."""
 
     @property
+    @abstractmethod
+    def settings(self) -> Any:
+        """The config that it goes by."""
+
+    @property
     def minds_reward(self) -> bool:
         """Whether it learns from the rewards that it is told of."""
         return False
@@ -141,6 +146,10 @@ class FiniteAgent(Agent):
                 )
             self.mind = MaxMind(self.mind.memory, self.mind.ensemble, self.mind.moments, external)
         self.history = History.discrete(world.states, world.actions)
+
+    @property
+    def settings(self) -> Any:
+        return self.explorer
 
     def learn_horizon(self, steps: int) -> None:
         if not self.world.known_end:

@@ -109,6 +109,10 @@ class ModelAgent(Agent):
         self._episode: int | None = None
         self._last: tuple[int, bytes, np.ndarray] | None = None
 
+    @property
+    def settings(self) -> Any:
+        return self.config
+
     def learn_horizon(self, steps: int) -> None:
         if self._episode is None:
             self._episode = steps

@@ -46,6 +46,9 @@ class FitConfig:
     """Newly drawn members, as in the paper, or the ones given (a warm start)."""
     bootstrap: bool = False
     """Each member learns from its own resample of D with replacement, or all from all of D."""
+    own_share: float = 1.0
+    """Share of D that each member learns from, in stretches drawn for it. Members that share all of D share most of
+    their errors, and agree on them; those with data of their own disagree about as much as they err."""
     held_out: float = 0.0
     """Share of D that is never trained on, for an honest report."""
     patience: int | None = None
@@ -62,6 +65,10 @@ class FitConfig:
         for name in ("steps", "most_steps"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1, or None to count epochs")
+        if not 0 < self.own_share <= 1:
+            raise InputError(f"own_share is {self.own_share}, expected a share above 0, up to 1")
+        if self.bootstrap and self.own_share < 1:
+            raise InputError(f"bootstrap is given with own_share {self.own_share}, expected one of the two")
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out is {self.held_out}, expected a share from 0 up to, but not including, 1")
         if self.patience is not None and (self.patience < 1 or self.held_out == 0):
@@ -135,7 +142,12 @@ def _fit(
     # A D so small that everything would be held out is trained on whole.
     aside = aside & jnp.any(history.filled & ~aside)
     bags, count = member_bags(
-        history, ensemble.size, key=key_bags, chosen=history.filled & ~aside, bootstrap=config.bootstrap
+        history,
+        ensemble.size,
+        key=key_bags,
+        chosen=history.filled & ~aside,
+        bootstrap=config.bootstrap,
+        own_share=config.own_share,
     )
     key_train, key_aside = jax.random.split(key_report)
     aside_rows, aside_count = _random_rows(history, aside, key=key_aside)

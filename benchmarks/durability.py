@@ -1,0 +1,77 @@
+"""What it costs that a run survives anything: recording a step, and checkpoints, beside a `fast` Half Cheetah run.
+
+    python benchmarks/durability.py [--steps 2000] [--out results/benchmarks/durability.json]
+
+The run is an ordinary one, with MAX; the time inside `Record.write`, inside the checkpoints and inside the event files
+is taken while it goes on, so that all have the same machine around them. The first steps, where things are compiled,
+count for nobody.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from maxplore.runs import run as running
+from maxplore.runs.record import Record
+from maxplore.runs.tensorboard import Scalars
+
+WARM = 200
+"""Steps that are not counted."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--out", type=Path, default=Path("results/benchmarks/durability.json"))
+    asked = parser.parse_args()
+    spent: defaultdict[str, list[float]] = defaultdict(list)
+
+    def timed(name: str, do: Callable[..., Any]) -> Callable[..., Any]:
+        def inner(*given: Any, **named: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return do(*given, **named)
+            finally:
+                spent[name].append(time.perf_counter() - begin)
+
+        return inner
+
+    Record.write, Scalars.write = timed("record", Record.write), timed("events", Scalars.write)
+    running.Run.checkpoint = timed("checkpoint", running.Run.checkpoint)
+    with (
+        tempfile.TemporaryDirectory(dir=".") as folder,
+        running.new(Path(folder) / "run", "maxplore/HalfCheetah-v0", seed=1000) as run,
+    ):
+        run.sinks.append(Scalars(run.folder.tensorboard))
+        run.explore(WARM)
+        spent.clear()
+        begin = time.perf_counter()
+        run.explore(WARM + asked.steps)
+        whole = time.perf_counter() - begin
+    total = {name: sum(own) for name, own in spent.items()}
+    result = {
+        "what": f"a fast Half Cheetah run of {asked.steps} steps after {WARM}: time inside durability's own code",
+        "command": f"python benchmarks/durability.py --steps {asked.steps}",
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "load": round(os.getloadavg()[0], 2)},
+        "seconds": round(whole, 2),
+        "record_ms_median": round(1000 * statistics.median(spent["record"]), 4),
+        "record_ms_p99": round(1000 * statistics.quantiles(spent["record"], n=100)[-1], 4),
+        "checkpoint_ms_median": round(1000 * statistics.median(spent["checkpoint"]), 1),
+        "share": {name: round(own / whole, 5) for name, own in sorted(total.items())},
+        "share_of_all": round(sum(total.values()) / whole, 5),
+    }
+    print(json.dumps(result, indent=1))
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

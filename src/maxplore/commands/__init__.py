@@ -1,0 +1,28 @@
+"""What the commands do. `maxplore_cli` has their options; here is everything that takes longer to import."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import maxplore_cli as cli
+from maxplore.commands import exploring, listing, others, solving
+from maxplore.commands.cache import use_compilation_cache
+
+
+def run(command: Any, settings: Mapping[str, Any]) -> int:
+    """Do what was asked; the exit status."""
+    use_compilation_cache()
+    match command:
+        case cli.Explore():
+            return exploring.explore(command, settings)
+        case cli.Resume():
+            return exploring.resume(command)
+        case cli.Exploit():
+            return solving.exploit(command, settings)
+        case cli.Reproduce():
+            return others.reproduce(command)
+        case cli.Report():
+            return others.report(command)
+        case cli.Export():
+            return others.export(command)
+        case _:
+            return listing.listed()

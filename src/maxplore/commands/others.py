@@ -1,0 +1,68 @@
+"""`maxplore reproduce`, `report` and `export`."""
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+import jax
+
+import maxplore_cli as cli
+from maxplore.commands.say import say, warn
+from maxplore.errors import InputError
+from maxplore.runs import export as exporting
+from maxplore.runs.directory import Folder
+from maxplore.runs.plain import space_from_plain
+from maxplore.runs.record import Record
+
+
+def reproduce(asked: cli.Reproduce) -> int:
+    """Run a figure, and say which claims hold."""
+    from maxplore.experiments import reproduce as run
+
+    with contextlib.suppress(RuntimeError):  # JAX has started already: then it is its owner's choice
+        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)  # seeds are dealt out to devices
+    out = asked.out or Path("runs") / asked.figure
+    try:
+        summary = run(asked.figure, out, seeds=asked.seeds, episodes=asked.episodes, configs=asked.configs, say=say)
+    except KeyboardInterrupt:
+        warn("interrupted, nothing was written but the settings of a grid that were done")
+        return 130
+    for claim in summary["claims"]:
+        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+        say(f"{verdict:14s} {claim['claim']}: {claim['measured']} (paper: {claim['paper']})")
+    say(f"written to {out}")
+    return 0
+
+
+def report(asked: cli.Report) -> int:
+    """Write a page."""
+    from maxplore.report import write_page
+
+    if not asked.directories:
+        raise InputError("no directory is given, expected at least one of a run")
+    out = asked.out or asked.directories[0] / "report.html"
+    write_page([Folder(path) for path in asked.directories], out)
+    say(f"written to {out}")
+    return 0
+
+
+def export(asked: cli.Export) -> int:
+    """Hand D to other tools."""
+    folder = Folder(asked.directory)
+    config = folder.read_config()
+    spaces = space_from_plain(config.observation_space), space_from_plain(config.action_space)
+    with Record.read(folder.record) as record:
+        if not record.steps:
+            raise InputError(f"{folder.path} has no transition yet, expected at least one to export")
+        if asked.to == "npz":
+            out = asked.out or folder.path / "data.npz"
+            exporting.to_npz(record, *spaces, out)
+            say(f"written to {out}")
+        else:
+            out = asked.out or folder.path / "minari"
+            usual = re.sub(r"[^\w-]+", "-", folder.path.resolve().name).strip("-") or "run"
+            name = asked.name or f"maxplore/{usual}-v0"
+            exporting.to_minari(record, *spaces, out, name, env_id=config.env, env_kwargs=config.env_kwargs)
+            say(f"{name} is written to {out}: MINARI_DATASETS_PATH={out} lets Minari find it")
+    return 0

@@ -1,0 +1,127 @@
+"""`maxplore exploit`."""
+
+import importlib
+import importlib.util
+import math
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import gymnasium as gym
+
+import maxplore_cli as cli
+from maxplore.commands.say import say
+from maxplore.errors import InputError
+from maxplore.exploit import TaskPolicy
+from maxplore.rewards import Reward
+from maxplore.runs import run as running
+from maxplore.runs.directory import Folder, RunConfig
+from maxplore.runs.plain import setting_to_plain
+from maxplore.runs.record import Record
+from maxplore.runs.video import film
+
+
+def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
+    """Solve a task from D alone, try the policy, and keep what came of it in the run."""
+    if (asked.task is None) == (asked.reward is None):
+        raise InputError("give either --task or --reward, expected one of them: see `maxplore list` for tasks")
+    if asked.episodes < 0:
+        raise InputError(f"episodes is {asked.episodes}, expected at least 0")
+    if asked.video and not asked.episodes:
+        raise InputError("video is asked for with 0 episodes, expected at least 1 to film")
+    folder = Folder(asked.directory)
+    config = folder.read_config()
+    plain = {name: setting_to_plain(name, value) for name, value in settings.items()}
+    reward = asked.task if asked.task is not None else _own(str(asked.reward))
+    env = running.made(config.env, config.env_kwargs) if asked.episodes else None
+    explorer = running.restored(asked.directory)
+    policy = explorer.exploit(reward, horizon=asked.horizon, seed=asked.seed, **settings)
+    name, report = asked.task or str(asked.reward), policy.report
+    say(f"{name}: {report}")
+    returns: list[float] = []
+    if env is not None:
+        returns = [float(x) for x in policy.evaluate(env, asked.episodes, seed=asked.seed)]
+        env.close()
+        say(f"{'episode':>8s} {'return':>12s}   in the forecast")
+        for number, paid in enumerate(returns):
+            inside = "yes" if report.forecast.low <= paid <= report.forecast.high else "no"
+            say(f"{number:8d} {paid:12.4g}   {inside}")
+        say(f"{'mean':>8s} {sum(returns) / len(returns):12.4g}")
+    told = {key: _plain(value) for key, value in asdict(report).items()}
+    with folder.locked(), Record.open(folder.record) as record:
+        record.solved(name, seed=asked.seed, settings=plain, report=told, returns=returns)
+    if asked.video:
+        path = folder.videos / f"{re.sub(r'[^A-Za-z0-9-]+', '-', name)}.mp4"
+        film(path, *_frames(config, policy, asked.seed))
+        say(f"filmed episode 0: {path}")
+    return 0
+
+
+class Filmed(gym.Wrapper[Any, Any, Any, Any]):
+    """Keeps a picture of everything that happens."""
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self.frames: list[Any] = []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        told = super().reset(seed=seed, options=options)
+        self.frames.append(self.render())
+        return told
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        told = super().step(action)
+        self.frames.append(self.render())
+        return told
+
+
+def _frames(config: RunConfig, policy: TaskPolicy, seed: int) -> tuple[list[Any], int]:
+    """Pictures of one episode under the policy, and how many are shown in a second."""
+    env = Filmed(running.made(config.env, {**config.env_kwargs, "render_mode": "rgb_array"}))
+    try:
+        policy.run(env, seed)
+        return env.frames, int(env.metadata.get("render_fps") or FPS)
+    finally:
+        env.close()
+
+
+FPS = 20
+"""Pictures in a second where the environment does not say."""
+
+
+def _own(text: str) -> Reward:
+    """The function that `module:function`, or `FILE.py:function`, names."""
+    place, _, name = text.rpartition(":")
+    if not place or not name.isidentifier():
+        raise InputError(f"reward is {text!r}, expected module:function or FILE.py:function")
+    try:
+        if place.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            if "" not in sys.path:
+                sys.path.insert(0, "")  # as `python -m` has it: modules of the working directory
+            module = importlib.import_module(place)
+    except Exception as error:  # the user's own code may raise anything
+        raise InputError(
+            f"reward is {text!r}, and {place} cannot be imported ({type(error).__name__}: {error})"
+        ) from error
+    found: Any = getattr(module, name, None)
+    if not callable(found):
+        raise InputError(f"reward is {text!r}, expected a function {name} in {place}, which has none")
+    return cast(Reward, found)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: what is not a number is null."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}  # pyright: ignore
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]  # pyright: ignore
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,263 @@
+"""A run's durable record: every transition, metric and event in one SQLite file that any other tool can read.
+
+Each step is a transaction of its own, in WAL mode: one process writes, any number read meanwhile, and a process that
+dies leaves whole steps behind. Observations and actions are kept as `coded` has them, to the last bit.
+"""
+
+import json
+import math
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from maxplore.errors import InputError
+
+FORMAT = 1
+"""Of the file; a newer one is refused, not guessed at."""
+
+SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE episodes (
+    episode INTEGER PRIMARY KEY, first_step INTEGER NOT NULL, seed INTEGER NOT NULL, observation BLOB NOT NULL
+);
+CREATE TABLE transitions (
+    step INTEGER PRIMARY KEY, episode INTEGER NOT NULL REFERENCES episodes, action BLOB NOT NULL,
+    next_observation BLOB NOT NULL, reward REAL, terminated INTEGER NOT NULL, truncated INTEGER NOT NULL
+);
+CREATE TABLE metrics (
+    step INTEGER NOT NULL, name TEXT NOT NULL, value REAL, PRIMARY KEY (step, name)
+) WITHOUT ROWID;
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY, step INTEGER NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL
+);
+CREATE TABLE tasks (
+    number INTEGER PRIMARY KEY, step INTEGER NOT NULL, time TEXT NOT NULL, task TEXT NOT NULL, seed INTEGER NOT NULL,
+    settings TEXT NOT NULL, report TEXT NOT NULL, returns TEXT NOT NULL
+);
+"""
+
+
+class Episode(NamedTuple):
+    """How an episode began."""
+
+    episode: int
+    first_step: int
+    """Transitions there were before it."""
+    seed: int
+    """What the environment was reset with."""
+    observation: bytes
+
+
+class Step(NamedTuple):
+    """A transition; it began where the one before it, or its episode, left off."""
+
+    step: int
+    """Counted from 0."""
+    episode: int
+    action: bytes
+    next_observation: bytes
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+class Event(NamedTuple):
+    """Something that happened to the run."""
+
+    step: int
+    time: str
+    kind: str
+    text: str
+
+
+class Record:
+    """The open file. Made by `Record.create`, `Record.open` (to write) or `Record.read`."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self._connection = path, connection
+
+    @classmethod
+    def create(cls, path: Path) -> "Record":
+        """A new, empty record."""
+        with _complaining(path):
+            connection = _connected(f"{path.absolute().as_uri()}?mode=rwc")
+            connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA)
+            connection.execute("INSERT INTO about VALUES ('format', ?)", (str(FORMAT),))
+            connection.execute("COMMIT")
+        return cls(path, connection)
+
+    @classmethod
+    def open(cls, path: Path) -> "Record":
+        """An existing record, to go on with."""
+        return cls._existing(path, "rw")
+
+    @classmethod
+    def read(cls, path: Path) -> "Record":
+        """An existing record, to look at, whether it is being written or not."""
+        return cls._existing(path, "ro")
+
+    @classmethod
+    def _existing(cls, path: Path, mode: str) -> "Record":
+        if not path.is_file():
+            raise InputError(f"there is no {path}: expected the record of a run there")
+        with _complaining(path):
+            connection = _connected(f"{path.absolute().as_uri()}?mode={mode}")
+            row = connection.execute("SELECT value FROM about WHERE name = 'format'").fetchone()
+        if row is None or row[0] != str(FORMAT):
+            connection.close()
+            raise InputError(
+                f"{path} has format {None if row is None else row[0]}, expected {FORMAT}: it is from another version "
+                "of maxplore"
+            )
+        return cls(path, connection)
+
+    def close(self) -> None:
+        """Done with."""
+        self._connection.close()
+
+    def __enter__(self) -> "Record":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(
+        self,
+        step: Step | None = None,
+        *,
+        episode: Episode | None = None,
+        metrics: Mapping[int, Mapping[str, float]] | None = None,
+    ) -> None:
+        """Keep what a step brought, all of it or nothing: the transition, its episode if it is the first of one, and
+        metrics by the step that they belong to. Metrics that are there already are replaced."""
+        with _complaining(self.path), self._transaction() as connection:
+            if episode is not None:
+                connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", episode)
+            if step is not None:
+                connection.execute("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", step)
+            for at, own in (metrics or {}).items():
+                rows = [(at, name, value) for name, value in own.items()]
+                connection.executemany("INSERT OR REPLACE INTO metrics VALUES (?, ?, ?)", rows)
+
+    def note(self, kind: str, text: str, *, at: int | None = None) -> None:
+        """Keep an event."""
+        step = self.steps if at is None else at
+        with _complaining(self.path), self._transaction() as connection:
+            connection.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", (step, _now(), kind, text))
+
+    def solved(self, task: str, *, seed: int, settings: Any, report: Any, returns: list[float]) -> None:
+        """Keep what came of a task."""
+        row = (self.steps, _now(), task, seed, json.dumps(settings), json.dumps(report), json.dumps(returns))
+        with _complaining(self.path), self._transaction() as connection:
+            connection.execute("INSERT INTO tasks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def settle(self) -> None:
+        """Have the disk confirm that it holds all that was written: what follows may rely on it after a power cut."""
+        with _complaining(self.path):
+            self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+
+    def aim(self, steps: int) -> None:
+        """Keep how many steps the run is to have."""
+        with _complaining(self.path), self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO about VALUES ('steps', ?)", (str(steps),))
+
+    @property
+    def aimed(self) -> int:
+        """How many steps the run is to have; if nobody said so, those that it has."""
+        row = next(self._rows("SELECT value FROM about WHERE name = 'steps'"), None)
+        try:
+            return self.steps if row is None else int(row[0])
+        except ValueError:
+            raise InputError(f"{self.path} has {row} for its number of steps: the record is damaged") from None
+
+    @property
+    def steps(self) -> int:
+        """Transitions kept."""
+        return self._value("SELECT COALESCE(MAX(step) + 1, 0) FROM transitions")
+
+    def last_episode(self) -> Episode | None:
+        """The latest that began; None before the first."""
+        rows = self._rows("SELECT * FROM episodes ORDER BY episode DESC LIMIT 1")
+        return next((Episode(*row) for row in rows), None)
+
+    def episodes(self, first: int = 0) -> Iterator[Episode]:
+        """Episodes in their order, from one on."""
+        return (
+            Episode(*row) for row in self._rows("SELECT * FROM episodes WHERE episode >= ? ORDER BY episode", first)
+        )
+
+    def transitions(self, first: int = 0) -> Iterator[Step]:
+        """Transitions in their order, from one on."""
+        for row in self._rows("SELECT * FROM transitions WHERE step >= ? ORDER BY step", first):
+            step, episode, action, following, reward, terminated, truncated = row
+            yield Step(step, episode, action, following, _number(reward), bool(terminated), bool(truncated))
+
+    def metrics(self, name: str | None = None) -> Iterator[tuple[int, str, float]]:
+        """Metrics by step: all, or those of one name. What is not a number is NaN."""
+        rows = self._rows(
+            "SELECT step, name, value FROM metrics WHERE ?1 IS NULL OR name = ?1 ORDER BY step, name", name
+        )
+        return ((step, own, _number(value)) for step, own, value in rows)
+
+    def events(self) -> Iterator[Event]:
+        """Events in their order."""
+        return (Event(*row) for row in self._rows("SELECT step, time, kind, text FROM events ORDER BY number"))
+
+    def tasks(self) -> Iterator[dict[str, Any]]:
+        """What came of every task, in their order."""
+        for row in self._rows("SELECT step, time, task, seed, settings, report, returns FROM tasks ORDER BY number"):
+            own = dict(zip(("step", "time", "task", "seed", "settings", "report", "returns"), row, strict=True))
+            yield own | {name: json.loads(own[name]) for name in ("settings", "report", "returns")}
+
+    def _value(self, question: str) -> Any:
+        with _complaining(self.path):
+            return self._connection.execute(question).fetchone()[0]
+
+    def _rows(self, question: str, *given: Any) -> Iterator[tuple[Any, ...]]:
+        with _complaining(self.path):
+            yield from self._connection.execute(question, given)
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+
+def _connected(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30.0, check_same_thread=False)
+    # A record may come from a stranger: its schema is not trusted with functions or writable internals.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+@contextmanager
+def _complaining(path: Path) -> Generator[None]:
+    """SQLite's complaints as one line."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        what = str(error)
+        if "full" in what or "disk I/O" in what:
+            raise InputError(
+                f"{path} cannot be written ({what}): make room on the disk, then resume; every step before is kept"
+            ) from error
+        raise InputError(f"{path} is no record of a run, or damaged, or not to be had now ({what})") from error
+
+
+def _number(value: float | None) -> float:
+    """SQLite keeps nothing in the place of what is not a number."""
+    return math.nan if value is None else value
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,253 @@
+"""What people type: `maxplore explore`, `resume`, `exploit`, `reproduce`, `report`, `export`, `list`.
+
+This module stands beside the package, so that `maxplore --help` answers before anything heavy is imported.
+"""
+
+import ast
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import Positional, UseAppendAction, subcommand
+
+Progress = Literal["auto", "bar", "json", "quiet"]
+
+ABOUT = "Model-Based Active Exploration: learn how an environment works, with no reward. --version prints the version."
+
+
+@dataclass(frozen=True)
+class Explore:
+    """Explore an environment with no reward, in a run directory that survives anything.
+
+    Any setting of the method can be given by its name: --members 7, --plan-every 50.
+    """
+
+    env: Positional[str]
+    """Id of a Gymnasium environment, such as maxplore/MountainCar-v0."""
+    method: str = "max"
+    """How to explore; see `maxplore list`."""
+    preset: str = "fast"
+    """Sizes: fast (a laptop), paper, or smoke (seconds)."""
+    steps: int = 2000
+    """Steps in the environment."""
+    seed: int = 0
+    """Of everything random."""
+    out: Path | None = None
+    """Directory of the run; by default a new one under runs/."""
+    horizon: int | None = None
+    """Length of an episode, where the environment does not tell."""
+    env_kwarg: UseAppendAction[tuple[str, ...]] = ()
+    """What the environment is made with: --env-kwarg noise=0.1 (any number of times)."""
+    until_utility: float = 0.0
+    """End when plans promise less than this share of the most that they ever promised."""
+    checkpoint_every: int = 500
+    """Steps between two checkpoints."""
+    step_limit: float | None = None
+    """Seconds that the environment may take for one step."""
+    video: bool = False
+    """Film the last whole episode, too."""
+    wandb: str | None = None
+    """Project of Weights & Biases that metrics go to as well."""
+    progress: Progress = "auto"
+    """A bar, JSON lines, or nothing but the end; auto is a bar on a terminal, else quiet."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run: after a crash, a kill, a power cut, Ctrl-C, or for longer than was planned."""
+
+    directory: Positional[Path]
+    """Of the run."""
+    steps: int | None = None
+    """Steps in all; by default those that the run was begun for."""
+    video: bool = False
+    """Film the last whole episode, too."""
+    wandb: str | None = None
+    """Project of Weights & Biases that metrics go to as well."""
+    progress: Progress = "auto"
+    """A bar, JSON lines, or nothing but the end; auto is a bar on a terminal, else quiet."""
+
+
+@dataclass(frozen=True)
+class Exploit:
+    """Solve a task from the data of a run alone, and try the policy in the environment.
+
+    Any setting of exploitation can be given by its name: --penalty 2.
+    """
+
+    directory: Positional[Path]
+    """Of the run."""
+    task: str | None = None
+    """A named task; see `maxplore list`."""
+    reward: str | None = None
+    """A reward of your own, reward(state, action, next_state), as module:function or FILE.py:function."""
+    episodes: int = 3
+    """Episodes that the policy is tried for in the environment; 0 for none."""
+    horizon: int | None = None
+    """Length of an episode, where it is not known."""
+    seed: int = 0
+    """Of everything random."""
+    video: bool = False
+    """Film the first of the episodes."""
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run a figure of the paper, and judge its claims."""
+
+    figure: Positional[str]
+    """A name from `maxplore list`."""
+    seeds: int | None = None
+    """How many; by default the figure's own number."""
+    episodes: int | None = None
+    """How many; by default the figure's own number."""
+    configs: int | None = None
+    """Of a grid: settings of each method, 0 for all of them."""
+    out: Path | None = None
+    """Where to; by default runs/FIGURE."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one self-contained HTML page about runs."""
+
+    directories: Positional[tuple[Path, ...]]
+    """Of the runs."""
+    out: Path | None = None
+    """The page; by default report.html in the (first) run's directory."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """Hand a run's data to other tools."""
+
+    directory: Positional[Path]
+    """Of the run."""
+    to: Literal["minari", "npz"]
+    """What kind."""
+    out: Path | None = None
+    """The .npz file, or the folder of Minari data sets; by default in the run's directory."""
+    name: str | None = None
+    """Of the Minari data set, such as cheetah/max-v0."""
+
+
+@dataclass(frozen=True)
+class List:
+    """Show environments, methods, presets, tasks and figures."""
+
+
+Command = (
+    Annotated[Explore, subcommand("explore")]
+    | Annotated[Resume, subcommand("resume")]
+    | Annotated[Exploit, subcommand("exploit")]
+    | Annotated[Reproduce, subcommand("reproduce")]
+    | Annotated[Report, subcommand("report")]
+    | Annotated[Export, subcommand("export")]
+    | Annotated[List, subcommand("list")]
+)
+
+
+WRONG = 2
+"""Exit status of what cannot be done as asked."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line. Bad input gets one line and a non-zero exit."""
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    if typed == ["--version"]:
+        from importlib.metadata import version
+
+        sys.stdout.write(version("maxplore") + "\n")
+        return 0
+    try:
+        command, settings = parsed(typed or ["--help"])
+    except WrongError as wrong:
+        return _refused(str(wrong))
+
+    from maxplore.errors import InputError  # from here on things are heavy
+
+    try:
+        from maxplore import commands
+
+        return commands.run(command, settings)
+    except (InputError, OSError) as error:
+        return _refused(str(error))
+    except KeyboardInterrupt:
+        return 130
+
+
+class WrongError(Exception):
+    """What was typed cannot be understood."""
+
+
+def parsed(typed: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """The command and the method's own settings; a `WrongError` if there is no sense in it."""
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            command, rest = tyro.cli(
+                Command, args=list(typed), prog="maxplore", description=ABOUT, return_unknown_args=True
+            )
+    except SystemExit as ended:
+        if not ended.code:
+            raise
+        raise WrongError(_in_one_line(complaint.getvalue())) from None
+    settings = _settings(rest)
+    if settings and not isinstance(command, Explore | Exploit):
+        name = next(iter(settings)).replace("_", "-")
+        raise WrongError(f"--{name} is not an option of `maxplore {type(command).__name__.lower()}`: see its --help")
+    return command, settings
+
+
+def _settings(rest: Sequence[str]) -> dict[str, Any]:
+    """`--plan-every 50 --warm-start` as settings by name."""
+    settings: dict[str, Any] = {}
+    words = list(rest)
+    while words:
+        word = words.pop(0)
+        if not re.fullmatch(r"--[A-Za-z][\w-]*(=.*)?", word, re.DOTALL):
+            raise WrongError(f"{word!r} was not expected here: settings are given as --name value")
+        name, given, value = word[2:].partition("=")
+        if not given and words and not words[0].startswith("--"):
+            given, value = "=", words.pop(0)
+        name = name.replace("-", "_")
+        if name in settings:
+            raise WrongError(f"--{name.replace('_', '-')} is given twice, expected once")
+        settings[name] = _value(value) if given else True
+    return settings
+
+
+def _value(text: str) -> Any:
+    """A number, a tuple, True, None, or else the word itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _in_one_line(box: str) -> str:
+    """What is wrong, out of the box that tyro draws around it."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    rows = [row.strip("│|╭╮╰╯ ") for row in plain.splitlines()]
+    said: list[str] = []
+    for row in rows[1:]:
+        if not re.fullmatch(r"[─-]*", row):
+            said.append(row)
+        elif said:  # a line under what was said; advice follows
+            break
+    return " ".join(" ".join(said).split()) + ": see --help" if said else "this cannot be understood: see --help"
+
+
+def _refused(reason: str) -> int:
+    sys.stderr.write(f"maxplore: {' '.join(reason.split())}\n")
+    return WRONG
+
+
+if __name__ == "__main__":
+    sys.exit(main())

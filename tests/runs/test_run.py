@@ -1,0 +1,222 @@
+"""A run goes on where it was stopped, as if it had never been; and says so when it cannot."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import maxplore
+from maxplore import InputError
+from maxplore.runs import run as running
+from maxplore.runs.directory import Folder
+from maxplore.runs.record import Record
+from maxplore.runs.watchdog import time_limit
+
+FEW: dict[str, Any] = {"method": "random", "checkpoint_every": 7, "seed": 5}
+
+
+class Awkward(gym.Env):
+    """A walk on a line that can be told to misbehave."""
+
+    def __init__(self, fault: str = "", at: int = 6, random: bool = False, parts: bool = False) -> None:
+        box = spaces.Box(-10.0, 10.0, (2,), np.float32)
+        self.observation_space = spaces.Dict({"here": box, "side": spaces.Discrete(2)}) if parts else box
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.fault, self.at, self.random, self.parts = fault, at, random, parts
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps, self.place = 0, self.np_random.uniform(-1, 1, 2)
+        if self.fault == "exception at reset":
+            raise OSError("no robot here")
+        return self.seen(), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.random:
+            self.place = self.place + np.random.default_rng().normal(size=2) / 100
+        self.place = np.clip(self.place + 0.1 * float(action[0]), -10, 10)
+        seen: Any = self.seen()
+        if self.steps == self.at:
+            match self.fault:
+                case "exception":
+                    raise ZeroDivisionError("division by zero")
+                case "nan":
+                    seen[1] = np.nan
+                case "shape":
+                    seen = np.zeros(3, np.float32)
+                case "outside":
+                    seen[0] = 11.0
+                case "words":
+                    seen = "left"
+                case "hang":
+                    time.sleep(60)
+                case _:
+                    pass
+        return seen, 0.0, self.fault == "ends at once", self.steps >= 20, {}
+
+    def seen(self):
+        place = self.place.astype(np.float32)
+        return {"here": place, "side": int(place[0] > 0)} if self.parts else place
+
+
+gym.register("maxplore-test/Awkward-v0", f"{__name__}:Awkward")
+AWKWARD = "maxplore-test/Awkward-v0"
+
+
+def whole(path, steps, **kwargs):
+    with running.new(path, AWKWARD, env_kwargs=kwargs, **FEW) as run:
+        run.explore(steps)
+
+
+def rows(path):
+    """All that a record says, but for when and how often it was resumed."""
+    with Record.read(path / "run.sqlite") as record:
+        return list(record.transitions()), list(record.episodes()), [str(row) for row in record.metrics()]
+
+
+def last_checkpoint(path):
+    with np.load(Folder(path).all_checkpoints()[0][1]) as file:
+        return {name: file[name].tobytes() for name in file.files}
+
+
+@pytest.mark.parametrize("stops", [(1,), (20,), (7, 21), (5, 6, 33)])
+def test_stopped_and_resumed_is_the_same_as_never_stopped(stops, tmp_path):
+    whole(tmp_path / "never", 45)
+    with running.new(tmp_path / "stopped", AWKWARD, **FEW) as run:
+        assert not run.explore(45, stop=lambda: run.steps == stops[0])
+    for stop in (*stops[1:], None):
+        with running.resumed(tmp_path / "stopped") as run:
+            assert run.explore(45, stop=lambda run=run, stop=stop: run.steps == stop) == (stop is None)
+    assert rows(tmp_path / "never") == rows(tmp_path / "stopped")
+    assert last_checkpoint(tmp_path / "never") == last_checkpoint(tmp_path / "stopped")
+
+
+def test_steps_after_the_last_checkpoint_are_lived_through_again(tmp_path):
+    """As after a kill: the record has 45 steps, and the newest checkpoint 42."""
+    whole(tmp_path / "r", 45)
+    Folder(tmp_path / "r").checkpoint(45).unlink()
+    whole(tmp_path / "never", 60)
+    explorer = maxplore.load(tmp_path / "r")
+    assert explorer.steps == 45
+    with running.resumed(tmp_path / "r") as run:
+        assert run.steps == 45
+        run.explore(60)
+    assert rows(tmp_path / "never") == rows(tmp_path / "r")
+    assert last_checkpoint(tmp_path / "never") == last_checkpoint(tmp_path / "r")
+
+
+def test_observations_of_many_parts_are_kept_to_the_last_bit(tmp_path):
+    whole(tmp_path / "never", 30, parts=True)
+    with running.new(tmp_path / "r", AWKWARD, env_kwargs={"parts": True}, **FEW) as run:
+        run.explore(11)
+    with running.resumed(tmp_path / "r") as run:
+        run.explore(30)
+        assert not [event for event in run.record.events() if event.kind == "diverged"]
+    assert rows(tmp_path / "never") == rows(tmp_path / "r")
+
+
+def test_an_environment_that_cannot_be_replayed_begins_another_episode(tmp_path):
+    with running.new(tmp_path / "r", AWKWARD, env_kwargs={"random": True}, **FEW) as run:
+        run.explore(25)
+    with running.resumed(tmp_path / "r") as run:
+        run.explore(30)
+        kinds = [event.kind for event in run.record.events()]
+        episodes = [(own.episode, own.first_step) for own in run.record.episodes()]
+    assert kinds == ["diverged", "resumed"]
+    assert episodes == [(0, 0), (1, 20), (2, 25)]
+
+
+FAULTS = {
+    "exception": "ZeroDivisionError: division by zero",
+    "nan": "observation is nan at (1,)",
+    "shape": "observation has shape (3,), expected (2,)",
+    "outside": "observation is 11.0 at (0,), expected -10.0 to 10.0",
+    "words": "observation is 'left'",
+    "hang": "0.2 seconds",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_environment_that_misbehaves_ends_the_run_and_nothing_is_lost(fault, tmp_path):
+    whole(tmp_path / "well", 12)
+    limit = 0.2 if fault == "hang" else None
+    with (
+        running.new(tmp_path / "r", AWKWARD, env_kwargs={"fault": fault}, step_limit=limit, **FEW) as run,
+        pytest.raises(running.MisbehavedError) as error,
+    ):
+        run.explore(12)
+    for part in (FAULTS[fault], "step 5", "episode 0", f"maxplore resume {tmp_path / 'r'}"):
+        assert part in str(error.value)
+    transitions, *_ = rows(tmp_path / "r")
+    assert transitions == rows(tmp_path / "well")[0][:5]
+    folder = Folder(tmp_path / "r")
+    folder.write_config(replace(folder.read_config(), env_kwargs={}))
+    with running.resumed(tmp_path / "r") as run:
+        run.explore(12)
+    assert rows(tmp_path / "r")[0] == rows(tmp_path / "well")[0]
+
+
+def test_an_environment_that_cannot_even_begin(tmp_path):
+    with (
+        running.new(tmp_path / "r", AWKWARD, env_kwargs={"fault": "exception at reset"}, **FEW) as run,
+        pytest.raises(running.MisbehavedError, match="at step 0, in episode 0: its reset failed: OSError: no robot"),
+    ):
+        run.explore(3)
+
+
+def test_an_environment_that_always_ends_at_once(tmp_path):
+    with (
+        running.new(tmp_path / "r", AWKWARD, env_kwargs={"fault": "ends at once"}, **FEW) as run,
+        pytest.raises(running.MisbehavedError, match="ended at their first step"),
+    ):
+        run.explore(1000)
+    assert len(rows(tmp_path / "r")[0]) == running.AT_ONCE
+
+
+def test_who_writes_while_another_reads(tmp_path):
+    with running.new(tmp_path / "r", AWKWARD, **FEW) as run:
+        run.explore(3)
+        with Record.read(tmp_path / "r" / "run.sqlite") as reader:
+            assert reader.steps == 3
+            run.explore(5)
+            assert reader.steps == 5
+
+
+def test_a_time_limit_is_over_when_the_block_is():
+    with time_limit(0.05):
+        pass
+    time.sleep(0.1)
+    with pytest.raises(TimeoutError, match=r"0\.05 seconds"), time_limit(0.05):
+        time.sleep(5)
+
+
+def test_a_checkpoint_from_the_future_is_left_alone(tmp_path):
+    """After a power cut the record may have lost steps that a checkpoint knows of."""
+    whole(tmp_path / "r", 21)
+    with Record.open(tmp_path / "r" / "run.sqlite") as record, record._transaction() as connection:
+        connection.execute("DELETE FROM transitions WHERE step >= 18")
+        connection.execute("DELETE FROM episodes WHERE first_step >= 18")
+    with pytest.warns(UserWarning, match="the record ends at 18"):
+        run = running.resumed(tmp_path / "r")
+    with run:
+        assert run.steps == 18
+        run.explore(21)
+    whole(tmp_path / "never", 21)
+    assert rows(tmp_path / "never") == rows(tmp_path / "r")
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path):
+    whole(tmp_path / "r", 45)
+    assert [step for step, _ in Folder(tmp_path / "r").all_checkpoints()] == [45, 42, 35]
+
+
+def test_a_new_run_needs_a_place_of_its_own(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="something else in it"):
+        running.new(tmp_path, AWKWARD, **FEW)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
