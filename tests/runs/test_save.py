@@ -47,7 +47,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "maxplore/MountainCar-v0",
         {"preset": "smoke", "solver": TINY_SAC, "warm_start": True, "fresh_every": 3},
     ),
-    "icem, numbered, early ends": ("CartPole-v1", {"preset": "smoke", "plan_every": 10, "followed": 3}),
+    "icem, numbered, early ends": (
+        "CartPole-v1",
+        {"preset": "smoke", "warm_up": 20, "plan_every": 10, "followed": 3},  # the pole has fallen by then
+    ),
     "random": ("maxplore/MountainCar-v0", {"method": "random"}),
     "max, finite": ("maxplore/Chain-v0", {"preset": "smoke", "members": 3}),
     "bootstrapped dqn": ("maxplore/Chain-v0", {"method": "bootstrapped-dqn"}),
@@ -79,11 +82,12 @@ def test_it_goes_on_as_if_it_had_never_been_away(case, tmp_path):
 
 def test_before_anything_happened_it_can_be_saved_too(tmp_path):
     env = gym.make("maxplore/MountainCar-v0")
-    Explorer(env.observation_space, env.action_space, preset="smoke", members=4).save(tmp_path)
+    Explorer(env.observation_space, env.action_space, preset="smoke", warm_up=11).save(tmp_path)
     restored = maxplore.load(tmp_path)
     assert restored.steps == 0
     drive(restored, env, env.reset(seed=0)[0], 12)
-    assert restored.model.size == 4
+    assert restored.model.size == 3
+    assert [row["step"] for row in restored.figures] == [11.0]
 
 
 def test_asked_but_not_yet_told_it_still_gives_the_same_answer(tmp_path):
@@ -105,7 +109,8 @@ def test_a_reward_is_given_again(tmp_path):
     def reward(s, a, s2):
         return s2[0]
 
-    explorer = Explorer(env.observation_space, env.action_space, preset="smoke", reward=reward, reward_weight=0.5)
+    paid: dict[str, Any] = {"reward": reward, "reward_weight": 0.5, "solver": "icem"}
+    explorer = Explorer(env.observation_space, env.action_space, preset="smoke", **paid)
     drive(explorer, env, env.reset(seed=0)[0], 11)
     explorer.save(tmp_path)
     with pytest.raises(InputError, match="reward is not given, expected the reward that it was made with"):
