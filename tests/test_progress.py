@@ -8,7 +8,7 @@ from maxplore.progress import shown
 
 def test_every_round_is_told_once_and_as_it_comes():
     env = gym.make("maxplore/MountainCar-v0")
-    explorer = Explorer(env.observation_space, env.action_space, preset="smoke")
+    explorer = Explorer(env.observation_space, env.action_space, preset="smoke", solver="icem")
     heard: list[tuple[int, float]] = []
     explorer.explore(env, 61, watch=lambda row: heard.append((explorer.steps, row["step"])))
     assert heard == [(11, 10.0), (36, 35.0), (61, 60.0)]
