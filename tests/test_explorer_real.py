@@ -235,7 +235,7 @@ def test_a_solver_by_name_is_that_of_the_method_and_the_preset():
 def test_costs_do_not_end_exploration():
     """A reward may be negative throughout, and exploration goes on for as long as it was told to."""
     env = gym.wrappers.TimeLimit(gym.make("maxplore/MountainCar-v0").unwrapped, 15)
-    explorer = explorer_of(env, reward=lambda s, a, s2: -10.0, reward_weight=1.0, solver="icem")
+    explorer = explorer_of(env, reward=lambda s, a, s2: -10.0, reward_weight=1.0)
     assert explorer.explore(env, 50).steps == 50
     with pytest.raises(InputError, match="until_utility is given, expected none: with a reward"):
         explorer.explore(env, 50, until_utility=0.5)
