@@ -64,6 +64,7 @@ def test_a_run_is_a_folder_that_tells_all(finished):
         assert [step.step for step in record.transitions()] == list(range(30))
     assert [step for step, _ in Folder(finished).all_checkpoints()] == [30, 20, 10]
     assert any((finished / "tensorboard").iterdir())
+    assert (finished / "figures" / "learning.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_other_tools_can_read_it_while_it_is_there(finished):

@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README run and say what they say."""
+"""The examples in docstrings and on the pages run and say what they say."""
 
 import doctest
 import importlib
@@ -24,10 +24,11 @@ def test_there_are_examples():
     assert sum(len(test.examples) for test in found) >= 5
 
 
-def test_the_readme_runs_as_it_stands(capsys):
-    text = (Path(__file__).parents[1] / "README.md").read_text()
+@pytest.mark.parametrize("page", ["README.md", "docs/runs.md"])
+def test_the_pages_run_as_they_stand(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[1] / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    assert capsys.readouterr().out
+        exec(compile(block, page, "exec"), {})

@@ -18,7 +18,7 @@ def test_every_round_is_told_once_and_as_it_comes():
 
 def test_a_bar_is_shown_where_it_is_wanted(capsys):
     row = {"step": 10.0, "utility": 0.5, "saturation": float("nan"), "error": 0.1, "coverage": 7.0}
-    for wanted, words in ((True, "utility 0.50, model error 0.1, coverage 7.0"), (None, ""), (False, "")):
+    for wanted, words in ((True, "utility 0.50, model error 0.1, coverage 7.00"), (None, ""), (False, "")):
         with shown(20, wanted=wanted, watch=None) as show:
             for done in range(1, 21):
                 show(done, row if done > 10 else None)

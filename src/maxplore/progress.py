@@ -1,6 +1,7 @@
 """A bar on the terminal while an environment is explored."""
 
-from collections.abc import Callable, Generator
+import math
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -47,14 +48,15 @@ def shown(
         yield show
 
 
-def in_short(figures: dict[str, float]) -> str:
-    """A round's figures in a few words.
+def in_short(figures: Mapping[str, float]) -> str:
+    """A round's figures, as far as there are any, in a few words.
 
     >>> in_short({"utility": 1.5, "saturation": 0.93, "error": 0.21, "coverage": 5.25})
-    'utility 1.50 (93% of its ceiling), model error 0.21, coverage 5.2'
+    'utility 1.50 (93% of its ceiling), model error 0.21, coverage 5.25'
+    >>> in_short({"coverage": 0.5})
+    'coverage 0.50'
     """
-    ceiling = "" if figures["saturation"] != figures["saturation"] else f" ({figures['saturation']:.0%} of its ceiling)"
-    return (
-        f"utility {figures['utility']:.2f}{ceiling}, model error {figures['error']:.2g}, "
-        f"coverage {figures['coverage']:.1f}"
-    )
+    saturation = figures.get("saturation", math.nan)
+    ceiling = "" if math.isnan(saturation) else f" ({saturation:.0%} of its ceiling)"
+    words = {"utility": f"utility {{:.2f}}{ceiling}", "error": "model error {:.2g}", "coverage": "coverage {:.2f}"}
+    return ", ".join(text.format(figures[name]) for name, text in words.items() if name in figures)

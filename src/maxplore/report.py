@@ -1,15 +1,18 @@
 """One HTML page about runs: what was asked, how it went, what came of it. It needs nothing but itself to be read."""
 
 import io
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
 from maxplore.errors import InputError
 from maxplore.runs.directory import Folder, RunConfig, write_text
+from maxplore.runs.figures import CURVES, Curve, curves
 from maxplore.runs.record import Record
 
 STYLE = """
@@ -21,30 +24,18 @@ figure { margin: 1rem 0; background: #fff; border-radius: .4rem; padding: .5rem;
 figure svg { width: 100%; height: auto; }
 """
 
-CURVES = {
-    "utility": "utility that plans promise, per step",
-    "coverage": "coverage",
-    "error": "model error on rows held out",
-    "nll": "negative log likelihood on rows held out",
-    "calibration": "share of what happened inside the middle 80% (0.8 is right)",
-}
-"""Metrics that are drawn."""
-
-Curve = list[tuple[int, float]]
-
 
 def write_page(folders: Sequence[Folder], out: Path) -> None:
     """Write the page about these runs."""
-    sections, curves = [], defaultdict[str, dict[str, Curve]](dict)
+    sections, found = [], defaultdict[str, dict[str, Curve]](dict)
     for folder in folders:
         config = folder.read_config()
         name = folder.path.resolve().name
         with Record.read(folder.record) as record:
             sections.append(_section(name, config, record))
-            for step, metric, value in record.metrics():
-                if metric in CURVES and math.isfinite(value):
-                    curves[metric].setdefault(name, []).append((step, value))
-    drawn = "".join(_figure(CURVES[metric], curves[metric]) for metric in CURVES if curves[metric])
+            for metric, curve in curves(record).items():
+                found[metric][name] = curve
+    drawn = "".join(_figure(CURVES[metric], found[metric]) for metric in CURVES if found[metric])
     title = " and ".join(escape(folder.path.resolve().name) for folder in folders)
     page = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -90,24 +81,21 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
 
 
-def _figure(title: str, curves: dict[str, Curve]) -> str:
+def _figure(title: str, lines: dict[str, Curve]) -> str:
     """Curves as a drawing inside the page, with what they say in words."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     # Text stays outlines: nobody's run name becomes markup, and no font is looked for.
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "maxplore"}):
         figure = Figure(figsize=(9, 3), layout="constrained")
         axes = figure.add_subplot()
-        for name, curve in curves.items():
+        for name, curve in lines.items():
             axes.plot(*zip(*curve, strict=True), label=name.replace("$", r"\$"))
         axes.set_xlabel("step")
         axes.set_title(title)
-        if len(curves) > 1:
+        if len(lines) > 1:
             axes.legend()
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     drawing = buffer.getvalue()
-    words = "; ".join(f"{name}: from {curve[0][1]:.3g} to {curve[-1][1]:.3g}" for name, curve in curves.items())
+    words = "; ".join(f"{name}: from {curve[0][1]:.3g} to {curve[-1][1]:.3g}" for name, curve in lines.items())
     label = escape(f"{title}. {words}", quote=True)
     return f'<figure role="img" aria-label="{label}">{drawing[drawing.index("<svg") :]}</figure>'

@@ -7,7 +7,6 @@ import jax
 import numpy as np
 import pytest
 
-from maxplore_cli import main
 from maxplore.envs import Chain
 from maxplore.experiments import EXPERIMENTS, grid
 from maxplore.experiments.behaviour import Behaviour
@@ -23,6 +22,7 @@ from maxplore.explorers import (
     run,
 )
 from maxplore.models import MemberConfig
+from maxplore_cli import main
 
 SMALL_MODEL = MemberConfig(members=2, depth=1, width=16, activation="tanh", first_gain=6.0)
 

@@ -18,6 +18,7 @@ from maxplore.progress import shown
 from maxplore.runs import run as running
 from maxplore.runs.coded import decoded
 from maxplore.runs.directory import Folder
+from maxplore.runs.figures import draw
 from maxplore.runs.record import Record, Step
 from maxplore.runs.run import Progress, Run
 from maxplore.runs.tensorboard import Scalars
@@ -82,6 +83,7 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
         except running.MisbehavedError as error:
             warn(str(error))
             return MISBEHAVED
+    draw(run.record, run.folder.figures / "learning.png")
     if asked.video:
         _film_last(run)
     summary = {"run": str(path), "steps": run.steps, "episodes": run.episode, "coverage": run.explorer.coverage}

@@ -55,7 +55,7 @@ class Progress:
     step: int
     episode: int
     figures: dict[str, float] | None
-    """Of the newest round of fitting and planning; None before the first."""
+    """The newest, with the `step` that they belong to; None before the first."""
 
 
 def made(env: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
@@ -173,6 +173,7 @@ class Run:
         self._observation: Any = None
         self._episode: Episode | None = None
         self._first: Episode | None = None
+        self._promise: float | None = None
         self._at_once = 0
         self._closing = ExitStack()
         with ExitStack() as stack:
@@ -257,8 +258,8 @@ class Run:
             self._observation = checked(self.env.observation_space, "observation", observation)
         space = self.env.observation_space
         self._first = Episode(number, self.steps, seed, encoded(space, self._observation))
-        promise = self.explorer.begin(self._observation)
-        return self.explorer.sated(promise, self.config.until_utility)
+        self._promise = self.explorer.begin(self._observation)
+        return self.explorer.sated(self._promise, self.config.until_utility)
 
     def _step(self) -> None:
         before, number = self._observation, self.steps
@@ -290,12 +291,18 @@ class Run:
     def _metrics(self, number: int) -> dict[int, dict[str, float]]:
         """What there is to tell that was not told yet, by the step that it belongs to."""
         latest = self.explorer.latest
-        if latest is not None:
-            if latest == self._told:
+        if latest is None:  # there are no rounds, or none yet
+            latest = {"step": float(number)}
+            if self._promise is not None:
+                latest["utility"], self._promise = self._promise, None
+            if number % EVERY == 0:
+                latest["coverage"] = self.explorer.coverage
+            if len(latest) == 1:
                 return {}
-            self._told = latest
-            return {int(latest["step"]): {name: value for name, value in latest.items() if name != "step"}}
-        return {number: {"coverage": self.explorer.coverage}} if number % EVERY == 0 else {}
+        if latest == self._told:
+            return {}
+        self._told = latest
+        return {int(latest["step"]): {name: value for name, value in latest.items() if name != "step"}}
 
     def _return(self) -> None:
         """Be where the record ends."""
