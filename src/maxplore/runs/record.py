@@ -1,7 +1,7 @@
 """A run's durable record: every transition, metric and event in one SQLite file that any other tool can read.
 
-Each step is a transaction of its own, in WAL mode: one process writes, any number read meanwhile, and a process that
-dies leaves whole steps behind. Observations and actions are kept as `coded` has them, to the last bit.
+Each step is a transaction of its own, in WAL mode: one process writes, any number read meanwhile, and whatever ends it,
+a kill or a power cut, leaves whole steps behind. Observations and actions are kept as `coded` has them, to the last bit.
 """
 
 import json
@@ -155,7 +155,7 @@ class Record:
             connection.execute("INSERT INTO tasks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def settle(self) -> None:
-        """Have the disk confirm that it holds all that was written: what follows may rely on it after a power cut."""
+        """Move what was written from the log into the file itself, so that the log stays short."""
         with _complaining(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
 
@@ -236,7 +236,7 @@ def _connected(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30.0, check_same_thread=False)
     # A record may come from a stranger: its schema is not trusted with functions or writable internals.
     connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA synchronous = FULL")  # a step that is written is on the disk: no power cut undoes it
     return connection
 
 

@@ -242,7 +242,7 @@ class Run:
 
     def checkpoint(self) -> None:
         """Keep the explorer as it is now; of older ones, a few are left."""
-        self.record.settle()  # a checkpoint never knows more than the record
+        self.record.settle()
         file = self.folder.checkpoint(self.steps)
         if not file.exists():
             self.explorer.save_file(file)
