@@ -50,6 +50,8 @@ class Explore:
     """Steps between two checkpoints."""
     step_limit: float | None = None
     """Seconds that the environment may take for one step."""
+    power_safe: bool = False
+    """Have the disk confirm every step before the next: no power cut loses one. It takes milliseconds a step."""
     video: bool = False
     """Film the last whole episode, too."""
     wandb: str | None = None

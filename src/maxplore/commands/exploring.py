@@ -47,6 +47,7 @@ def explore(asked: cli.Explore, settings: Mapping[str, Any]) -> int:
         until_utility=asked.until_utility,
         checkpoint_every=asked.checkpoint_every,
         step_limit=asked.step_limit,
+        power_safe=asked.power_safe,
         command=shlex.join(["maxplore", *sys.argv[1:]]),
     ) as run:
         run.record.aim(asked.steps)

@@ -39,6 +39,8 @@ class RunConfig:
     """Steps between two checkpoints."""
     step_limit: float | None
     """Seconds that the environment may take for a step."""
+    power_safe: bool
+    """Whether the disk confirms every step before the next."""
     observation_space: dict[str, Any]
     action_space: dict[str, Any]
     versions: dict[str, str]
@@ -149,11 +151,12 @@ def write_text(path: Path, text: str) -> None:
 def _check_type(name: str, value: Any, wanted: Any) -> None:
     """A `TypeError` if a config from disk has something else in this place."""
     kinds: Mapping[Any, tuple[type, ...]] = {
+        bool: (bool,),
         str: (str,),
         int: (int,),
         float: (int, float),
         int | None: (int, type(None)),
         float | None: (int, float, type(None)),
     }
-    if not isinstance(value, kinds.get(wanted, (dict,))) or isinstance(value, bool):
+    if not isinstance(value, kinds.get(wanted, (dict,))) or (isinstance(value, bool) and wanted is not bool):
         raise TypeError(f"{name} is {value!r}, expected {wanted}")

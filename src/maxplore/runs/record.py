@@ -1,7 +1,8 @@
 """A run's durable record: every transition, metric and event in one SQLite file that any other tool can read.
 
 Each step is a transaction of its own, in WAL mode: one process writes, any number read meanwhile, and whatever ends it,
-a kill or a power cut, leaves whole steps behind. Observations and actions are kept as `coded` has them, to the last bit.
+a kill or a power cut, leaves whole steps behind. A kill leaves all of them; a power cut may take those after the last
+`settle`, unless every one is `power_safe`. Observations and actions are kept as `coded` has them, to the last bit.
 """
 
 import json
@@ -80,19 +81,19 @@ class Record:
         self.path, self._connection = path, connection
 
     @classmethod
-    def create(cls, path: Path) -> "Record":
+    def create(cls, path: Path, *, power_safe: bool = False) -> "Record":
         """A new, empty record."""
         with _complaining(path):
-            connection = _connected(f"{path.absolute().as_uri()}?mode=rwc")
+            connection = _connected(f"{path.absolute().as_uri()}?mode=rwc", power_safe)
             connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA)
             connection.execute("INSERT INTO about VALUES ('format', ?)", (str(FORMAT),))
             connection.execute("COMMIT")
         return cls(path, connection)
 
     @classmethod
-    def open(cls, path: Path) -> "Record":
+    def open(cls, path: Path, *, power_safe: bool = False) -> "Record":
         """An existing record, to go on with."""
-        return cls._existing(path, "rw")
+        return cls._existing(path, "rw", power_safe)
 
     @classmethod
     def read(cls, path: Path) -> "Record":
@@ -100,11 +101,11 @@ class Record:
         return cls._existing(path, "ro")
 
     @classmethod
-    def _existing(cls, path: Path, mode: str) -> "Record":
+    def _existing(cls, path: Path, mode: str, power_safe: bool = False) -> "Record":
         if not path.is_file():
             raise InputError(f"there is no {path}: expected the record of a run there")
         with _complaining(path):
-            connection = _connected(f"{path.absolute().as_uri()}?mode={mode}")
+            connection = _connected(f"{path.absolute().as_uri()}?mode={mode}", power_safe)
             row = connection.execute("SELECT value FROM about WHERE name = 'format'").fetchone()
         if row is None or row[0] != str(FORMAT):
             connection.close()
@@ -155,7 +156,7 @@ class Record:
             connection.execute("INSERT INTO tasks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def settle(self) -> None:
-        """Move what was written from the log into the file itself, so that the log stays short."""
+        """Have the disk confirm that it holds all that was written: what follows may rely on it after a power cut."""
         with _complaining(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
 
@@ -232,11 +233,11 @@ class Record:
             raise
 
 
-def _connected(uri: str) -> sqlite3.Connection:
+def _connected(uri: str, power_safe: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30.0, check_same_thread=False)
     # A record may come from a stranger: its schema is not trusted with functions or writable internals.
     connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA synchronous = FULL")  # a step that is written is on the disk: no power cut undoes it
+    connection.execute(f"PRAGMA synchronous = {'FULL' if power_safe else 'NORMAL'}")
     return connection
 
 

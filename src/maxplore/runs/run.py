@@ -87,6 +87,7 @@ def new(
     until_utility: float = 0.0,
     checkpoint_every: int = 500,
     step_limit: float | None = None,
+    power_safe: bool = False,
     command: str = "",
 ) -> "Run":
     """A new run in a directory that is new, or empty. Nothing is written unless everything asked for makes sense."""
@@ -117,6 +118,7 @@ def new(
             until_utility=until_utility,
             checkpoint_every=checkpoint_every,
             step_limit=step_limit,
+            power_safe=power_safe,
             observation_space=space_to_plain(world.observation_space),
             action_space=space_to_plain(world.action_space),
             versions=versions(),
@@ -178,7 +180,8 @@ class Run:
         self._closing = ExitStack()
         with ExitStack() as stack:
             stack.enter_context(folder.locked())
-            self.record = stack.enter_context(Record.create(folder.record) if fresh else Record.open(folder.record))
+            opened = Record.create if fresh else Record.open
+            self.record = stack.enter_context(opened(folder.record, power_safe=config.power_safe))
             if explorer is not None:
                 self.explorer = explorer
                 explorer.save_file(folder.checkpoint(0))
@@ -242,7 +245,7 @@ class Run:
 
     def checkpoint(self) -> None:
         """Keep the explorer as it is now; of older ones, a few are left."""
-        self.record.settle()
+        self.record.settle()  # a checkpoint never knows more than the record
         file = self.folder.checkpoint(self.steps)
         if not file.exists():
             self.explorer.save_file(file)
