@@ -6,6 +6,7 @@ This module stands beside the package, so that `maxplore --help` answers before 
 import ast
 import contextlib
 import io
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -161,7 +162,13 @@ WRONG = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line. Bad input gets one line and a non-zero exit."""
-    typed = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _main(typed: list[str]) -> int:
     if typed == ["--version"]:
         from importlib.metadata import version
 
@@ -172,16 +179,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WrongError as wrong:
         return _refused(str(wrong))
 
-    from maxplore.errors import InputError  # from here on things are heavy
+    from maxplore import commands  # from here on things are heavy
+    from maxplore.errors import InputError
 
     try:
-        from maxplore import commands
-
         return commands.run(command, settings)
     except (InputError, OSError) as error:
         return _refused(str(error))
-    except KeyboardInterrupt:
-        return 130
+    except Exception as error:  # nobody is shown a traceback that did not ask for one
+        if os.environ.get("MAXPLORE_DEBUG"):
+            raise
+        _refused(f"{type(error).__name__}: {error} (a mistake of maxplore's own? MAXPLORE_DEBUG=1 shows where)")
+        return BROKEN
+
+
+BROKEN = 1
+"""Exit status of what should never happen."""
 
 
 class WrongError(Exception):

@@ -134,6 +134,22 @@ def test_a_page_about_runs(run, capsys):
     assert all(place.startswith("#") for place in re.findall(r'(?:href="|url\()([^")]*)', page))  # nothing is fetched
 
 
+def test_a_page_about_what_is_not_finite_and_about_two_of_one_name(run, tmp_path, capsys):
+    (tmp_path / "vast.py").write_text("def vast(state, action, next_state):\n    return 3e38 * (action + 1.0)\n")
+    assert typed("exploit", run, "--reward", f"{tmp_path / 'vast.py'}:vast", "--episodes", "1") in (0, 2)
+    other = shutil.copytree(run, tmp_path / "other" / "run")
+    assert typed("report", run, other, "--out", tmp_path / "page.html") == 0
+    page = (tmp_path / "page.html").read_text()
+    assert str(run) in page
+    assert str(other) in page
+
+
+def test_minari_in_the_usual_place(run, monkeypatch, capsys):
+    monkeypatch.chdir(run.parent)
+    assert typed("export", "run", "--to", "minari") == 0
+    assert (run / "minari" / "maxplore" / "run-v0" / "data" / "main_data.hdf5").exists()
+
+
 def test_data_as_arrays(run, tmp_path):
     assert typed("export", run, "--to", "npz", "--out", tmp_path / "d.npz") == 0
     with np.load(tmp_path / "d.npz", allow_pickle=False) as data:
@@ -228,6 +244,11 @@ EXPLORE: dict[str, tuple[list[str], str]] = {
     "no time": (["explore", *RANDOM, "--step-limit", "0"], "step_limit is 0"),
     "unknown progress": (["explore", *RANDOM, "--progress", "loud"], "--progress"),
     "wandb that is not there": (["explore", *RANDOM, "--steps", "1", "--wandb", "x"], "maxplore[wandb]"),
+    "a parameter that is no setting": (["explore", *CHAIN, "--self", "3"], "no setting 'self'"),
+    "a space for a setting": (["explore", *CHAIN, "--observation-space", "3"], "no setting"),
+    "a horizon beyond reason": (["explore", *CHAIN, "--horizon", str(10**12)], "at most"),
+    "time without end": (["explore", *RANDOM, "--step-limit", "inf"], "step_limit is inf"),
+    "a film of what cannot be drawn": (["explore", *RANDOM, "--video"], "render_mode"),
     "unknown figure": (["reproduce", "chian"], "chain"),
     "no seeds": (["reproduce", "chain", "--seeds", "0"], "seeds"),
 }
@@ -238,8 +259,7 @@ def test_what_cannot_be_begun_is_refused_in_one_line_and_leaves_nothing(case, tm
     monkeypatch.chdir(tmp_path)
     words, named = EXPLORE[case]
     refused(words, named, capsys)
-    left = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert not left or case == "wandb that is not there"  # which is noticed when metrics are to go there
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 DIRECTORY = {
@@ -276,6 +296,29 @@ DIRECTORY = {
         ["resume", "{run}"],
         "transitions",
     ),
+    "a config deep as a well": (
+        lambda run: put(run / "config.json", "[" * 200_000),
+        ["export", "{run}", "--to", "npz"],
+        "config.json",
+    ),
+    "checkpoints never": (lambda run: change_config(run, checkpoint_every=0), ["resume", "{run}"], "checkpoint_every"),
+    "spaces without end": (
+        lambda run: change_config(
+            run, observation_space={"kind": "Discrete", "n": 10**30, "start": 0, "dtype": "int64"}
+        ),
+        ["export", "{run}", "--to", "npz"],
+        "spaces",
+    ),
+    "numbers that are words": (
+        lambda run: sql(run, "UPDATE transitions SET action = 7 WHERE step = 3"),
+        ["export", "{run}", "--to", "npz"],
+        "damaged",
+    ),
+    "a task of no form": (
+        lambda run: sql(run, "INSERT INTO tasks VALUES (1, 1, 't', 'x', 0, '{{', '[', '[')"),
+        ["report", "{run}"],
+        "damaged",
+    ),
     "no checkpoint that can be read": (spoil_all, ["resume", "{run}"], "no checkpoint"),
     "load of no run": (lambda run: None, ["exploit", "{run}/nowhere", "--task", "chain"], "no directory"),
     "no task": (lambda run: None, ["exploit", "{run}"], "--task"),
@@ -286,6 +329,12 @@ DIRECTORY = {
     "a reward's module missing": (lambda run: None, ["exploit", "{run}", "--reward", "nowhere:home"], "nowhere"),
     "a reward missing": (lambda run: None, ["exploit", "{run}", "--reward", "math:home"], "home"),
     "a reward that is no function": (lambda run: None, ["exploit", "{run}", "--reward", "math:pi"], "pi"),
+    "a reward's file that leaves": (
+        lambda run: put(run / "bad.py", "raise SystemExit(0)"),
+        ["exploit", "{run}", "--reward", "{run}/bad.py:home"],
+        "SystemExit",
+    ),
+    "no setting of a task": (lambda run: None, ["exploit", "{run}", "--task", "chain", "--self", "1"], "no setting"),
     "a reward's file broken": (
         lambda run: put(run / "bad.py", "1 / 0"),
         ["exploit", "{run}", "--reward", "{run}/bad.py:home"],

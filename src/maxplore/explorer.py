@@ -34,6 +34,9 @@ MOST_TRANSITIONS = 10**8
 SAVED = "explorer.npz"
 """The file of a saved explorer in its directory."""
 
+LONGEST = 10**6
+"""Steps that an episode may be planned for."""
+
 FAR = 100
 """How many steps to plan for where nobody knows how long an episode is."""
 
@@ -103,8 +106,10 @@ class Explorer:
         reward_weight: float | None = None,
         **settings: Any,
     ) -> None:
-        if horizon is not None and not (_whole(horizon) and horizon >= 1):
-            raise InputError(f"horizon is {horizon!r}, expected at least 1, or None if it is not known")
+        if horizon is not None and not (_whole(horizon) and 1 <= horizon <= LONGEST):
+            raise InputError(
+                f"horizon is {horizon!r}, expected at least 1 and at most {LONGEST}, or None if it is not known"
+            )
         if not (_whole(seed) and 0 <= seed < 2**32):
             raise InputError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}")
         if (reward is None) != (reward_weight is None):
@@ -285,6 +290,11 @@ class Explorer:
         return self._agent.figures
 
     @property
+    def minds_reward(self) -> bool:
+        """Whether it learns from the rewards that it is told of."""
+        return self._agent.minds_reward
+
+    @property
     def latest(self) -> dict[str, float] | None:
         """The figures of the newest round; None before the first."""
         return self._agent.latest
@@ -406,7 +416,9 @@ def load_file(path: Path, *, reward: Reward | None = None) -> Explorer:
         made, weight = about["made"], about["reward_weight"]
         settings = {name: setting_from_plain(value) for name, value in about["settings"].items()}
         named = {name: made[name] for name in ("method", "preset", "seed", "horizon")}
-    except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
+    except InputError:
+        raise
+    except Exception as error:
         raise file.damaged(f"{type(error).__name__}: {error}") from None
     if (weight is None) != (reward is None):
         wanted = "none: it was made without" if weight is None else "the reward that it was made with"
@@ -416,6 +428,6 @@ def load_file(path: Path, *, reward: Reward | None = None) -> Explorer:
         explorer._thaw(file)  # pyright: ignore[reportPrivateUsage]
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # a file from anywhere can break a reader in many ways
         raise file.damaged(f"{type(error).__name__}: {error}") from None
     return explorer

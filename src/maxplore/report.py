@@ -28,15 +28,15 @@ figure svg { width: 100%; height: auto; }
 def write_page(folders: Sequence[Folder], out: Path) -> None:
     """Write the page about these runs."""
     sections, found = [], defaultdict[str, dict[str, Curve]](dict)
-    for folder in folders:
+    names = _names(folders)
+    for folder, name in zip(folders, names, strict=True):
         config = folder.read_config()
-        name = folder.path.resolve().name
         with Record.read(folder.record) as record:
             sections.append(_section(name, config, record))
             for metric, curve in curves(record).items():
                 found[metric][name] = curve
     drawn = "".join(_figure(CURVES[metric], found[metric]) for metric in CURVES if found[metric])
-    title = " and ".join(escape(folder.path.resolve().name) for folder in folders)
+    title = " and ".join(map(escape, names))
     page = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -46,6 +46,12 @@ def write_page(folders: Sequence[Folder], out: Path) -> None:
     if out.is_dir():
         raise InputError(f"{out} is a directory, expected a file for the page: give one with --out")
     write_text(out, page)
+
+
+def _names(folders: Sequence[Folder]) -> list[str]:
+    """What to call runs: their folders' names, or whole paths if two would be called the same."""
+    short = [folder.path.resolve().name for folder in folders]
+    return short if len(set(short)) == len(short) else [str(folder.path) for folder in folders]
 
 
 def _section(name: str, config: RunConfig, record: Record) -> str:
@@ -59,7 +65,7 @@ def _section(name: str, config: RunConfig, record: Record) -> str:
         "versions": ", ".join(f"{key} {value}" for key, value in config.versions.items()),
     }
     tasks = [
-        (row["task"], row["step"], _forecast(row["report"]), ", ".join(f"{x:.4g}" for x in row["returns"]))
+        (row["task"], row["step"], _forecast(row["report"]), ", ".join(map(_short, row["returns"])))
         for row in record.tasks()
     ]
     events = [(event.time, event.step, event.kind, event.text) for event in record.events()]
@@ -71,8 +77,16 @@ def _section(name: str, config: RunConfig, record: Record) -> str:
 
 
 def _forecast(report: Any) -> str:
-    own = report["forecast"]
-    return f"{own['mean']:.4g} ({own['low']:.4g} to {own['high']:.4g})"
+    try:
+        own = report["forecast"]
+        return f"{_short(own['mean'])} ({_short(own['low'])} to {_short(own['high'])})"
+    except (KeyError, TypeError):
+        return "none"
+
+
+def _short(number: Any) -> str:
+    """What is not a number has no digits."""
+    return f"{number:.4g}" if isinstance(number, int | float) else "not finite"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -146,6 +146,17 @@ def test_ctrl_c_ends_in_good_order(again, tmp_path, compiled):
     assert steps_of(path) == steps + 2
 
 
+def test_what_is_stuck_beyond_pythons_reach_is_killed_and_named(tmp_path, compiled, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    env = "tests.runs.test_run:maxplore-test/Awkward-v0"
+    asked = ["--env-kwarg", "fault=stuck", "--method", "random", "--step-limit", "0.5", "--out", tmp_path / "run"]
+    status, _, err = finished(["explore", env, *asked], compiled)
+    assert status == -signal.SIGKILL
+    assert "at step 5, in episode 0: its step is stuck" in err
+    assert f"maxplore resume {tmp_path / 'run'}" in err
+    assert steps_of(tmp_path / "run") == 5
+
+
 def room():
     """A place of its own to fill up: a small file system in memory. Only root may make one."""
     if os.name != "posix" or os.geteuid() != 0 or shutil.which("mount") is None:

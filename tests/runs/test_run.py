@@ -1,5 +1,8 @@
 """A run goes on where it was stopped, as if it had never been; and says so when it cannot."""
 
+import ctypes
+import math
+import os
 import time
 from dataclasses import replace
 from typing import Any
@@ -13,8 +16,9 @@ import maxplore
 from maxplore import InputError
 from maxplore.runs import run as running
 from maxplore.runs.directory import Folder
+from maxplore.runs.export import arrays
 from maxplore.runs.record import Record
-from maxplore.runs.watchdog import time_limit
+from maxplore.runs.watchdog import Watchdog
 
 FEW: dict[str, Any] = {"method": "random", "checkpoint_every": 7, "seed": 5}
 
@@ -24,7 +28,8 @@ class Awkward(gym.Env):
 
     def __init__(self, fault: str = "", at: int = 6, random: bool = False, parts: bool = False) -> None:
         box = spaces.Box(-10.0, 10.0, (2,), np.float32)
-        self.observation_space = spaces.Dict({"here": box, "side": spaces.Discrete(2)}) if parts else box
+        many = spaces.Dict([("side", spaces.Discrete(2)), ("here", box)])  # not in the order of the alphabet
+        self.observation_space = many if parts else box
         self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
         self.fault, self.at, self.random, self.parts = fault, at, random, parts
 
@@ -40,6 +45,7 @@ class Awkward(gym.Env):
         if self.random:
             self.place = self.place + np.random.default_rng().normal(size=2) / 100
         self.place = np.clip(self.place + 0.1 * float(action[0]), -10, 10)
+        action[:] = 0.0  # some environments do that
         seen: Any = self.seen()
         if self.steps == self.at:
             match self.fault:
@@ -55,6 +61,12 @@ class Awkward(gym.Env):
                     seen = "left"
                 case "hang":
                     time.sleep(60)
+                case "stuck":  # beyond Python's reach: its lock is held
+                    ctypes.PyDLL(None).sleep(60)
+                case "exit":
+                    raise SystemExit(0)
+                case "nan reward":
+                    return seen, math.nan, False, False, {}
                 case _:
                     pass
         return seen, 0.0, self.fault == "ends at once", self.steps >= 20, {}
@@ -138,6 +150,7 @@ FAULTS = {
     "outside": "observation is 11.0 at (0,), expected -10.0 to 10.0",
     "words": "observation is 'left'",
     "hang": "0.2 seconds",
+    "exit": "SystemExit",
 }
 
 
@@ -188,11 +201,17 @@ def test_who_writes_while_another_reads(tmp_path):
 
 
 def test_a_time_limit_is_over_when_the_block_is():
-    with time_limit(0.05):
+    watchdog = Watchdog(0.05)
+    try:
+        with watchdog.limited("nothing"):
+            pass
+        time.sleep(0.1)
+        with pytest.raises(TimeoutError, match=r"0\.05 seconds"), watchdog.limited("sleep"):
+            time.sleep(5)
+    finally:
+        watchdog.close()
+    with Watchdog(None).limited("anything"):
         pass
-    time.sleep(0.1)
-    with pytest.raises(TimeoutError, match=r"0\.05 seconds"), time_limit(0.05):
-        time.sleep(5)
 
 
 def test_a_checkpoint_from_the_future_is_left_alone(tmp_path):
@@ -220,3 +239,131 @@ def test_a_new_run_needs_a_place_of_its_own(tmp_path):
     with pytest.raises(InputError, match="something else in it"):
         running.new(tmp_path, AWKWARD, **FEW)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_parts_keep_their_names_whatever_their_order(tmp_path):
+    """`here` has two numbers in [-10, 10], `side` is 0 or 1."""
+    whole(tmp_path / "r", 12, parts=True)
+    folder = Folder(tmp_path / "r")
+    with Record.read(folder.record) as record:
+        data = arrays(record, *folder.spaces(folder.read_config()))
+    assert data["observations/here"].shape == (12, 2)
+    np.testing.assert_array_equal(data["observations/side"], data["observations/here"][:, 0] > 0)
+
+
+def test_a_reward_that_is_no_number_ends_the_run_of_a_method_that_learns_from_it(tmp_path):
+    class Corridor(gym.Env):
+        observation_space, action_space = spaces.Discrete(3), spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return 0, {}
+
+        def step(self, action):
+            return 1, math.nan, False, False, {}
+
+    gym.register("maxplore-test/Corridor-v0", lambda **_: Corridor(), disable_env_checker=True)
+    try:
+        for method, number in (("eb-dqn", 0), ("random", 5)):
+            with running.new(tmp_path / method, "maxplore-test/Corridor-v0", method=method, preset="smoke") as run:
+                if method == "random":
+                    run.explore(5)
+                else:
+                    with pytest.raises(running.MisbehavedError, match="reward is nan"):
+                        run.explore(5)
+            assert len(rows(tmp_path / method)[0]) == number
+            running.resumed(tmp_path / method).close()
+    finally:
+        del gym.registry["maxplore-test/Corridor-v0"]
+
+
+def test_a_damaged_checkpoint_is_replaced(tmp_path):
+    whole(tmp_path / "r", 21)
+    file = Folder(tmp_path / "r").checkpoint(21)
+    good = file.read_bytes()
+    file.write_bytes(good[:100])
+    with pytest.warns(UserWarning, match="0000000021"):
+        run = running.resumed(tmp_path / "r")
+    with run:
+        run.explore(21)
+    assert file.read_bytes() == good
+
+
+def flags(data, change):
+    """A zip file whose directory says something else about its first part."""
+    at = data.index(b"PK\x01\x02") + 8
+    return data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda data: flags(data, 1), lambda data: data.replace(b"next/0", b"nexu/0"), lambda _: b"", lambda d: d[:-40]],
+    ids=["encrypted", "renamed", "empty", "cut"],
+)
+def test_whatever_is_wrong_with_a_checkpoint_the_one_before_is_taken(spoil, tmp_path):
+    whole(tmp_path / "r", 21)
+    file = Folder(tmp_path / "r").checkpoint(21)
+    file.write_bytes(spoil(file.read_bytes()))
+    with pytest.warns(UserWarning, match="the checkpoint before is taken"):
+        assert maxplore.load(tmp_path / "r").steps == 21
+
+
+def test_what_a_run_does_not_own_it_does_not_touch(tmp_path):
+    path, mine = tmp_path / "r", tmp_path / "precious"
+    whole(path, 5)
+    for name in (".pre-commit-config.yaml", ".env.local", ".1234.data.npz"):
+        (path / name).write_text("mine")
+    (path / ".venv3.11").mkdir()
+    (path / ".config.json.99").write_text("half")
+    running.resumed(path).close()
+    assert {file.name for file in path.glob(".*")} == {
+        ".pre-commit-config.yaml",
+        ".env.local",
+        ".1234.data.npz",
+        ".venv3.11",
+    }
+    mine.write_text("precious")
+    (path / "lock").unlink()
+    (path / "lock").symlink_to(mine)
+    with pytest.raises(InputError, match="lock cannot be opened"):
+        running.resumed(path)
+    assert mine.read_text() == "precious"
+
+
+def test_a_run_that_died_before_it_began_is_in_nobodys_way(tmp_path):
+    whole(tmp_path / "r", 5)
+    (tmp_path / "r" / "config.json").unlink()  # which is written last
+    whole(tmp_path / "r", 3)
+    assert len(rows(tmp_path / "r")[0]) == 3
+
+
+@pytest.mark.filterwarnings("ignore:os.fork")  # JAX's; the child does nothing
+def test_a_child_of_the_environment_holds_no_lock(tmp_path):
+    folder, (ready, there), (go, here) = Folder(tmp_path), os.pipe(), os.pipe()
+    with folder.locked():
+        child = os.fork()
+        if child == 0:  # lives on when its parent has let go
+            os.close(here)
+            os.write(there, b".")
+            os.read(go, 1)
+            os._exit(0)
+        os.read(ready, 1)
+    try:
+        with folder.locked():
+            pass
+    finally:
+        os.close(here)
+        os.waitpid(child, 0)
+        for descriptor in (ready, there, go):
+            os.close(descriptor)
+
+
+def test_who_reads_does_not_make_the_run_wait(tmp_path):
+    """A reader in the middle of a table, while checkpoints are made."""
+    with running.new(tmp_path / "r", AWKWARD, **FEW) as run:
+        run.explore(3)
+        with Record.read(tmp_path / "r" / "run.sqlite") as reader:
+            cursor = reader._connection.execute("SELECT * FROM transitions")
+            cursor.fetchone()
+            run.record._connection.execute("PRAGMA busy_timeout = 0")  # to wait would be an error
+            run.explore(30)
+            cursor.close()

@@ -22,8 +22,8 @@ from maxplore.runs.figures import draw
 from maxplore.runs.record import Record, Step
 from maxplore.runs.run import Progress, Run
 from maxplore.runs.tensorboard import Scalars
-from maxplore.runs.video import film, replayed
-from maxplore.runs.wandb import Wandb
+from maxplore.runs.video import check_film, film, replayed
+from maxplore.runs.wandb import Wandb, check_wandb
 
 INTERRUPTED = 130
 MISBEHAVED = 3
@@ -34,11 +34,12 @@ def explore(asked: cli.Explore, settings: Mapping[str, Any]) -> int:
     """Begin a run."""
     if asked.steps < 0:
         raise InputError(f"steps is {asked.steps}, expected at least 0")
-    out = asked.out or _unused(asked)
+    kwargs, out = _kwargs(asked.env_kwarg), asked.out or _unused(asked)
+    _check_extras(asked.env, kwargs, asked)
     with running.new(
         out,
         asked.env,
-        env_kwargs=_kwargs(asked.env_kwarg),
+        env_kwargs=kwargs,
         method=asked.method,
         preset=asked.preset,
         seed=asked.seed,
@@ -49,15 +50,16 @@ def explore(asked: cli.Explore, settings: Mapping[str, Any]) -> int:
         step_limit=asked.step_limit,
         power_safe=asked.power_safe,
         command=shlex.join(["maxplore", *sys.argv[1:]]),
+        steps=asked.steps,
     ) as run:
-        run.record.aim(asked.steps)
         return _explored(run, asked.steps, asked)
 
 
 def resume(asked: cli.Resume) -> int:
     """Go on with a run."""
     folder = Folder(asked.directory)
-    folder.read_config()
+    config = folder.read_config()
+    _check_extras(config.env, config.env_kwargs, asked)
     with Record.read(folder.record) as record:
         steps = record.aimed if asked.steps is None else asked.steps
         if steps < record.steps:
@@ -65,7 +67,13 @@ def resume(asked: cli.Resume) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(str(message))
         warnings.simplefilter("always", UserWarning)
-        run = running.resumed(asked.directory)
+        try:
+            run = running.resumed(asked.directory)
+        except running.MisbehavedError as error:
+            warn(str(error))
+            return MISBEHAVED
+        except KeyboardInterrupt:
+            return _interrupted(asked.directory)
     with run:
         run.record.aim(steps)
         return _explored(run, steps, asked)
@@ -84,6 +92,8 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
         except running.MisbehavedError as error:
             warn(str(error))
             return MISBEHAVED
+        except KeyboardInterrupt:
+            return _interrupted(path)
     draw(run.record, run.folder.figures / "learning.png")
     if asked.video:
         _film_last(run)
@@ -99,6 +109,21 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
         if run.steps < steps:
             say(f"it ended before {steps} steps: plans promised too little")
     return 0
+
+
+def _interrupted(path: Path) -> int:
+    warn(f"interrupted at once; every step is kept: maxplore resume {path}")
+    return INTERRUPTED
+
+
+def _check_extras(env: str, kwargs: Mapping[str, Any], asked: cli.Explore | cli.Resume) -> None:
+    """An `InputError` now, and not after hours, if there can be no film, or nobody to send metrics to."""
+    if asked.video:
+        check_film()
+        running.made(env, kwargs).close()  # if it cannot be made at all, that is what should be said
+        next(iter(replayed(env, kwargs, 0, [])))
+    if asked.wandb is not None:
+        check_wandb()
 
 
 @contextmanager
@@ -130,7 +155,7 @@ def _showing(run: Run, steps: int, how: cli.Progress) -> Generator[Callable[[Pro
 
         def line(progress: Progress) -> None:
             nonlocal told
-            if progress.figures is not None and progress.figures != told:
+            if progress.figures is not None and str(progress.figures) != str(told):  # NaN is like NaN here
                 told = progress.figures
                 say_json({"event": "round", "episode": progress.episode, **progress.figures})
 

@@ -12,7 +12,6 @@ from maxplore.commands.say import say, warn
 from maxplore.errors import InputError
 from maxplore.runs import export as exporting
 from maxplore.runs.directory import Folder
-from maxplore.runs.plain import space_from_plain
 from maxplore.runs.record import Record
 
 
@@ -51,7 +50,7 @@ def export(asked: cli.Export) -> int:
     """Hand D to other tools."""
     folder = Folder(asked.directory)
     config = folder.read_config()
-    spaces = space_from_plain(config.observation_space), space_from_plain(config.action_space)
+    spaces = folder.spaces(config)
     with Record.read(folder.record) as record:
         if not record.steps:
             raise InputError(f"{folder.path} has no transition yet, expected at least one to export")

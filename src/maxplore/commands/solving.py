@@ -5,7 +5,8 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +22,7 @@ from maxplore.runs import run as running
 from maxplore.runs.directory import Folder, RunConfig
 from maxplore.runs.plain import setting_to_plain
 from maxplore.runs.record import Record
-from maxplore.runs.video import film
+from maxplore.runs.video import check_film, film, replayed
 
 
 def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
@@ -32,32 +33,55 @@ def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
         raise InputError(f"episodes is {asked.episodes}, expected at least 0")
     if asked.video and not asked.episodes:
         raise InputError("video is asked for with 0 episodes, expected at least 1 to film")
+    for name in settings:
+        if name in NOT_SETTINGS:
+            raise InputError(f"there is no setting {name!r}, expected one of exploitation's own")
     folder = Folder(asked.directory)
     config = folder.read_config()
     plain = {name: setting_to_plain(name, value) for name, value in settings.items()}
-    reward = asked.task if asked.task is not None else _own(str(asked.reward))
     env = running.made(config.env, config.env_kwargs) if asked.episodes else None
+    if asked.video:
+        check_film()
+        next(iter(replayed(config.env, config.env_kwargs, asked.seed, [])))
+    reward = asked.task if asked.task is not None else _own(str(asked.reward))
     explorer = running.restored(asked.directory)
     policy = explorer.exploit(reward, horizon=asked.horizon, seed=asked.seed, **settings)
     name, report = asked.task or str(asked.reward), policy.report
     say(f"{name}: {report}")
     returns: list[float] = []
     if env is not None:
-        returns = [float(x) for x in policy.evaluate(env, asked.episodes, seed=asked.seed)]
-        env.close()
+        with _blamed(config.env):
+            returns = [float(x) for x in policy.evaluate(env, asked.episodes, seed=asked.seed)]
+            env.close()
         say(f"{'episode':>8s} {'return':>12s}   in the forecast")
         for number, paid in enumerate(returns):
             inside = "yes" if report.forecast.low <= paid <= report.forecast.high else "no"
             say(f"{number:8d} {paid:12.4g}   {inside}")
         say(f"{'mean':>8s} {sum(returns) / len(returns):12.4g}")
     told = {key: _plain(value) for key, value in asdict(report).items()}
-    with folder.locked(), Record.open(folder.record) as record:
-        record.solved(name, seed=asked.seed, settings=plain, report=told, returns=returns)
+    with Record.open(folder.record) as record:
+        record.solved(name, seed=asked.seed, settings=plain, report=told, returns=[_plain(x) for x in returns])
     if asked.video:
         path = folder.videos / f"{re.sub(r'[^A-Za-z0-9-]+', '-', name)}.mp4"
-        film(path, *_frames(config, policy, asked.seed))
+        with _blamed(config.env):
+            film(path, *_frames(config, policy, asked.seed))
         say(f"filmed episode 0: {path}")
     return 0
+
+
+NOT_SETTINGS = ("self", "reward", "terminated")
+"""What `Explorer.exploit` takes besides settings."""
+
+
+@contextmanager
+def _blamed(env: str) -> Generator[None]:
+    """Whatever goes wrong in here is the environment's."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{env} failed when the policy was tried ({type(error).__name__}: {error})") from error
 
 
 class Filmed(gym.Wrapper[Any, Any, Any, Any]):
@@ -99,16 +123,19 @@ def _own(text: str) -> Reward:
         raise InputError(f"reward is {text!r}, expected module:function or FILE.py:function")
     try:
         if place.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+            spec = importlib.util.spec_from_file_location(f"maxplore_reward_{Path(place).stem}", place)
             assert spec is not None
             assert spec.loader is not None
             module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module  # where dataclasses, and others, look for it
             spec.loader.exec_module(module)
         else:
-            if "" not in sys.path:
-                sys.path.insert(0, "")  # as `python -m` has it: modules of the working directory
-            module = importlib.import_module(place)
-    except Exception as error:  # the user's own code may raise anything
+            sys.path.insert(0, "")  # as `python -m` has it: modules of the working directory
+            try:
+                module = importlib.import_module(place)
+            finally:
+                sys.path.remove("")
+    except (Exception, SystemExit) as error:  # the user's own code may raise anything
         raise InputError(
             f"reward is {text!r}, and {place} cannot be imported ({type(error).__name__}: {error})"
         ) from error

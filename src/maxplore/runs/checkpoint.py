@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +24,11 @@ ABOUT = "about"
 
 def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
     """Put a description and groups of arrays (pytrees) in place of what is at `path`."""
-    text = json.dumps({"format": FORMAT, **about}, allow_nan=False)
-    arrays = {ABOUT: np.frombuffer(text.encode(), np.uint8)}
-    for name, tree in groups.items():
-        arrays |= {f"{name}/{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))}
+    arrays = {
+        f"{name}/{k}": np.asarray(leaf) for name, tree in groups.items() for k, leaf in enumerate(jax.tree.leaves(tree))
+    }
+    text = json.dumps({"format": FORMAT, "arrays": list(arrays), **about}, allow_nan=False)
+    arrays[ABOUT] = np.frombuffer(text.encode(), np.uint8)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -52,6 +53,17 @@ def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> No
         os.close(folder)
 
 
+def _check_plain(stream: BinaryIO) -> None:
+    """A `ValueError` unless what is packed is no larger than the file: none of our files is compressed."""
+    with zipfile.ZipFile(stream) as packed:
+        parts = packed.infolist()
+        if any(part.compress_type != zipfile.ZIP_STORED or part.flag_bits & 1 for part in parts):
+            raise ValueError("it is compressed or encrypted")
+        if sum(part.file_size for part in parts) > stream.seek(0, os.SEEK_END):
+            raise ValueError("it claims to hold more than it does")
+    stream.seek(0)
+
+
 class Checkpoint:
     """A file that was read: the description, and arrays that are handed out by group."""
 
@@ -59,13 +71,17 @@ class Checkpoint:
         """An `InputError` if there is no such file, or if it is none of maxplore's."""
         self.path = path
         try:
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                self._arrays = {name: file[name] for name in file.files}
+            with path.open("rb") as stream:
+                _check_plain(stream)
+                with np.load(stream, allow_pickle=False) as file:
+                    self._arrays = {name: file[name] for name in file.files}
             self.about: dict[str, Any] = json.loads(self._arrays.pop(ABOUT).tobytes())
             written = self.about["format"]
+            if set(self.about.get("arrays", self._arrays)) != set(self._arrays):
+                raise ValueError("arrays are missing, or have other names")
         except FileNotFoundError:
             raise InputError(f"there is no {path}: nothing was saved there") from None
-        except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        except Exception as error:  # a file from anywhere can break a reader in many ways
             raise self.damaged(f"{type(error).__name__}: {error}") from None
         if written != FORMAT:
             raise InputError(

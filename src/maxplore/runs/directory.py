@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -9,12 +11,30 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+
 from maxplore.errors import InputError
+from maxplore.runs.plain import space_from_plain
+from maxplore.runs.watchdog import check_limit
 
 try:
     import fcntl
 except ImportError:  # no lock where there is no flock
     fcntl = None
+
+HELD: set[int] = set()
+"""Locks of this process."""
+
+
+def _let_go() -> None:
+    """A child that an environment forks does not hold what its parent held."""
+    for descriptor in HELD:
+        os.close(descriptor)
+    HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 FORMAT = 1
 """Of the folder; a newer one is refused, not guessed at."""
@@ -74,9 +94,34 @@ class Folder:
         found = [(int(file.stem), file) for file in self.checkpoints.glob("*.npz") if file.stem.isdecimal()]
         return sorted(found, reverse=True)
 
+    def drafts(self) -> list[Path]:
+        """What a process left that died while it wrote."""
+        found = (*self.path.glob(".config.json.*"), *self.checkpoints.glob(".*.npz.*"))
+        return [file for file in found if re.fullmatch(r"\.(config\.json|\d{10}\.npz)\.\d+", file.name)]
+
+    def clear_unborn(self) -> None:
+        """Remove what is left of a run that died before it began: it has everything but a config."""
+        own = {self.lock.name, self.record.name, f"{self.record.name}-wal", f"{self.record.name}-shm", "checkpoints"}
+        if self.is_run or not {file.name for file in self.path.iterdir()} - {x.name for x in self.drafts()} <= own:
+            return
+        left = [*self.drafts(), *(file for file in self.path.iterdir() if file.is_file()), *self.checkpoints.glob("*")]
+        for file in left:
+            file.unlink(missing_ok=True)
+        if self.checkpoints.is_dir():
+            self.checkpoints.rmdir()
+
     def write_config(self, config: RunConfig) -> None:
         """Keep what the run was asked to do."""
         write_text(self.config, json.dumps({"format": FORMAT, **asdict(config)}, indent=1) + "\n")
+
+    def spaces(self, config: RunConfig) -> tuple[gym.Space[Any], gym.Space[Any]]:
+        """Of observations and actions, or an `InputError`."""
+        try:
+            return space_from_plain(config.observation_space), space_from_plain(config.action_space)
+        except Exception as error:  # a config from anywhere can break a reader in many ways
+            raise InputError(
+                f"{self.config} has no spaces that can be read ({type(error).__name__}: {error})"
+            ) from None
 
     def read_config(self) -> RunConfig:
         """What the run was asked to do, or an `InputError` if this is no run."""
@@ -94,9 +139,12 @@ class Folder:
             for field in fields(RunConfig):
                 _check_type(field.name, plain[field.name], field.type)
             config = RunConfig(**plain)
+            if config.checkpoint_every < 1:
+                raise ValueError(f"checkpoint_every is {config.checkpoint_every}, expected at least 1")
+            check_limit(config.step_limit)
         except InputError:
             raise
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{self.config} is no config of a run, or damaged ({type(error).__name__}: {error})"
             ) from None
@@ -105,13 +153,15 @@ class Folder:
     @contextmanager
     def locked(self) -> Generator[None]:
         """For one process at a time; a process that is gone holds nothing."""
-        try:
-            descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o644)
+        try:  # a link could lead to a file of somebody else's
+            descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
         except OSError as error:
-            raise InputError(
-                f"{self.lock} cannot be opened ({error.strerror}): expected a directory to write"
-            ) from error
+            why = f"{self.lock} cannot be opened ({error.strerror})"
+            raise InputError(f"{why}: expected a file in a directory to write") from error
+        HELD.add(descriptor)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(f"{self.lock} is not a file, expected one to lock")
             if fcntl is not None:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,6 +174,7 @@ class Folder:
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             yield
         finally:
+            HELD.discard(descriptor)
             os.close(descriptor)
 
 
@@ -142,6 +193,11 @@ def write_text(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # so that the new name, too, outlives a power cut
+        finally:
+            os.close(folder)
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror}): expected a place to write to") from error
     finally:

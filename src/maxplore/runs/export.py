@@ -69,6 +69,7 @@ def to_minari(
     if not NAME.fullmatch(name):
         form = "namespace/name-v0 of letters, digits, - and _, the namespace at least two of them, and not data"
         raise InputError(f"name is {name!r}, expected the form {form}")
+    folder = folder.absolute()  # HDF5 takes a relative path twice
     target = folder / name
     if target.exists():
         raise InputError(f"{target} exists already: choose another name or version")

@@ -81,7 +81,11 @@ def space_to_plain(space: gym.Space[Any]) -> dict[str, Any]:
         case spaces.Tuple():
             return {"kind": "Tuple", "parts": [space_to_plain(part) for part in space.spaces]}
         case spaces.Dict():
-            return {"kind": "Dict", "parts": {name: space_to_plain(part) for name, part in space.spaces.items()}}
+            if not all(isinstance(name, str) for name in space.spaces):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError(
+                    f"a space is {space}, which cannot be saved: expected words for the names of its parts"
+                )
+            return {"kind": "Dict", "parts": [[name, space_to_plain(part)] for name, part in space.spaces.items()]}
         case _:
             raise InputError(f"a space is {space}, which cannot be saved")
 
@@ -104,6 +108,6 @@ def space_from_plain(plain: Any) -> gym.Space[Any]:
         case "Tuple":
             return spaces.Tuple([space_from_plain(part) for part in plain["parts"]])
         case "Dict":
-            return spaces.Dict({name: space_from_plain(part) for name, part in plain["parts"].items()})
+            return spaces.Dict([(name, space_from_plain(part)) for name, part in plain["parts"]])  # in their own order
         case kind:
             raise ValueError(f"there is no space of kind {kind!r}")

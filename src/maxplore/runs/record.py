@@ -7,6 +7,7 @@ a kill or a power cut, leaves whole steps behind. A kill leaves all of them; a p
 
 import json
 import math
+import os
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +40,10 @@ CREATE TABLE tasks (
     settings TEXT NOT NULL, report TEXT NOT NULL, returns TEXT NOT NULL
 );
 """
+
+
+CHUNK = 4096
+"""Transitions that are read at once."""
 
 
 class Episode(NamedTuple):
@@ -98,6 +103,9 @@ class Record:
     @classmethod
     def read(cls, path: Path) -> "Record":
         """An existing record, to look at, whether it is being written or not."""
+        log = path.with_name(path.name + "-wal")
+        if not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size):
+            return cls._existing(path, "ro&immutable=1")  # nobody writes, and SQLite could not even make its log
         return cls._existing(path, "ro")
 
     @classmethod
@@ -157,8 +165,16 @@ class Record:
 
     def settle(self) -> None:
         """Have the disk confirm that it holds all that was written: what follows may rely on it after a power cut."""
+        log = self.path.with_name(self.path.name + "-wal")
         with _complaining(self.path):
-            self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+            if log.exists():
+                descriptor = os.open(log, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+            # As far as no reader stands in the way: nobody who looks on can make the run wait.
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def aim(self, steps: int) -> None:
         """Keep how many steps the run is to have."""
@@ -168,11 +184,11 @@ class Record:
     @property
     def aimed(self) -> int:
         """How many steps the run is to have; if nobody said so, those that it has."""
-        row = next(self._rows("SELECT value FROM about WHERE name = 'steps'"), None)
+        rows = self._rows("SELECT value FROM about WHERE name = 'steps'")
         try:
-            return self.steps if row is None else int(row[0])
-        except ValueError:
-            raise InputError(f"{self.path} has {row} for its number of steps: the record is damaged") from None
+            return int(rows[0][0]) if rows else self.steps
+        except (ValueError, TypeError):
+            raise InputError(f"{self.path} has {rows[0][0]!r} for its number of steps: it is damaged") from None
 
     @property
     def steps(self) -> int:
@@ -192,16 +208,27 @@ class Record:
 
     def transitions(self, first: int = 0) -> Iterator[Step]:
         """Transitions in their order, from one on."""
-        for row in self._rows("SELECT * FROM transitions WHERE step >= ? ORDER BY step", first):
-            step, episode, action, following, reward, terminated, truncated = row
-            yield Step(step, episode, action, following, _number(reward), bool(terminated), bool(truncated))
+        while rows := self._rows("SELECT * FROM transitions WHERE step >= ? ORDER BY step LIMIT ?", first, CHUNK):
+            for step, episode, action, following, reward, terminated, truncated in rows:
+                kinds = (
+                    (step, int),
+                    (episode, int),
+                    (action, bytes),
+                    (following, bytes),
+                    (terminated, int),
+                    (truncated, int),
+                )
+                if not all(isinstance(value, kind) for value, kind in kinds):
+                    raise InputError(f"{self.path} has a transition of another form: the record is damaged")
+                yield Step(step, episode, action, following, self._number(reward), bool(terminated), bool(truncated))
+            first = rows[-1][0] + 1
 
     def metrics(self, name: str | None = None) -> Iterator[tuple[int, str, float]]:
         """Metrics by step: all, or those of one name. What is not a number is NaN."""
         rows = self._rows(
             "SELECT step, name, value FROM metrics WHERE ?1 IS NULL OR name = ?1 ORDER BY step, name", name
         )
-        return ((step, own, _number(value)) for step, own, value in rows)
+        return ((step, own, self._number(value)) for step, own, value in rows)
 
     def events(self) -> Iterator[Event]:
         """Events in their order."""
@@ -211,15 +238,24 @@ class Record:
         """What came of every task, in their order."""
         for row in self._rows("SELECT step, time, task, seed, settings, report, returns FROM tasks ORDER BY number"):
             own = dict(zip(("step", "time", "task", "seed", "settings", "report", "returns"), row, strict=True))
-            yield own | {name: json.loads(own[name]) for name in ("settings", "report", "returns")}
+            try:
+                yield own | {name: json.loads(own[name]) for name in ("settings", "report", "returns")}
+            except (ValueError, TypeError, RecursionError):
+                raise InputError(f"{self.path} has a task that cannot be read: the record is damaged") from None
 
     def _value(self, question: str) -> Any:
         with _complaining(self.path):
             return self._connection.execute(question).fetchone()[0]
 
-    def _rows(self, question: str, *given: Any) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, question: str, *given: Any) -> list[tuple[Any, ...]]:
         with _complaining(self.path):
-            yield from self._connection.execute(question, given)
+            return self._connection.execute(question, given).fetchall()
+
+    def _number(self, value: Any) -> float:
+        """SQLite keeps nothing in the place of what is not a number."""
+        if value is not None and not isinstance(value, int | float):
+            raise InputError(f"{self.path} has {value!r} in the place of a number: the record is damaged")
+        return math.nan if value is None else float(value)
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
@@ -253,11 +289,6 @@ def _complaining(path: Path) -> Generator[None]:
                 f"{path} cannot be written ({what}): make room on the disk, then resume; every step before is kept"
             ) from error
         raise InputError(f"{path} is no record of a run, or damaged, or not to be had now ({what})") from error
-
-
-def _number(value: float | None) -> float:
-    """SQLite keeps nothing in the place of what is not a number."""
-    return math.nan if value is None else value
 
 
 def _now() -> str:

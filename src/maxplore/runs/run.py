@@ -5,10 +5,13 @@ the recorded steps after it again (the explorer is asked and told, the environme
 back to where it was by replaying the actions of the current episode from its seed.
 """
 
+import copy
+import json
+import math
 import uuid
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,9 +24,9 @@ from maxplore.errors import InputError
 from maxplore.explorer import Explorer, load_file
 from maxplore.runs.coded import checked, decoded, encoded
 from maxplore.runs.directory import Folder, RunConfig, versions
-from maxplore.runs.plain import setting_to_plain, space_from_plain, space_to_plain
+from maxplore.runs.plain import setting_to_plain, space_to_plain
 from maxplore.runs.record import Episode, Record, Step
-from maxplore.runs.watchdog import time_limit
+from maxplore.runs.watchdog import Watchdog, check_limit
 
 KEPT = 3
 """Checkpoints that are kept, the newest."""
@@ -62,7 +65,7 @@ def made(env: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
     """The environment of this id, or an `InputError`."""
     try:
         return gym.make(env, **kwargs)
-    except Exception as error:  # an environment's own code may raise anything
+    except (Exception, SystemExit) as error:  # an environment's own code may raise anything
         near = ", ".join(_near(env))
         hint = f"; is it one of {near}?" if near else ""
         raise InputError(f"the environment {env!r} cannot be made ({type(error).__name__}: {error}){hint}") from error
@@ -89,17 +92,24 @@ def new(
     step_limit: float | None = None,
     power_safe: bool = False,
     command: str = "",
+    steps: int = 0,
 ) -> "Run":
-    """A new run in a directory that is new, or empty. Nothing is written unless everything asked for makes sense."""
+    """A new run in a directory that is new, or empty; it is to have so many `steps`. Nothing is written unless
+    everything asked for makes sense."""
     if checkpoint_every < 1:
         raise InputError(f"checkpoint_every is {checkpoint_every}, expected at least 1")
-    if step_limit is not None and not step_limit > 0:
-        raise InputError(f"step_limit is {step_limit}, expected a number of seconds above 0, or none")
+    check_limit(step_limit)
+    kwargs = _plain_kwargs(env_kwargs or {})
+    for name in settings or {}:
+        if name in NOT_SETTINGS:
+            raise InputError(f"there is no setting {name!r}, expected one of the method's own")
     folder = Folder(directory)
+    if directory.is_dir():
+        folder.clear_unborn()
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         what = "a run already" if folder.is_run else "something else in it"
         raise InputError(f"{directory} has {what}: resume it, or give a new directory with --out")
-    world = made(env, env_kwargs or {})
+    world = made(env, kwargs)
     try:
         own = dict(settings or {})
         explorer = Explorer(
@@ -109,7 +119,7 @@ def new(
         explorer.meet(world)
         config = RunConfig(
             env=env,
-            env_kwargs=dict(env_kwargs or {}),
+            env_kwargs=kwargs,
             method=method,
             preset=preset,
             seed=seed,
@@ -132,9 +142,9 @@ def new(
             raise InputError(
                 f"{directory} cannot be made a directory ({error.strerror}): give another --out"
             ) from error
-        return Run(folder, config, world, explorer, fresh=True)
+        return Run(folder, config, world, explorer, fresh=True, steps=steps)
     except BaseException:
-        world.close()
+        _closed(world)
         raise
 
 
@@ -148,7 +158,7 @@ def resumed(directory: Path) -> "Run":
     try:
         return Run(folder, config, world, None, fresh=False)
     except BaseException:
-        world.close()
+        _closed(world)
         raise
 
 
@@ -158,7 +168,7 @@ def restored(directory: Path) -> Explorer:
     config = folder.read_config()
     with Record.read(folder.record) as record:
         explorer, first = _newest(folder, record.steps, warnings.warn)
-        for _ in _relived(explorer, record, config, first):
+        for _ in _relived(explorer, record, folder.spaces(config), first):
             pass
     return explorer
 
@@ -167,7 +177,14 @@ class Run:
     """An open run, for writing. Use it as a context: that ends it in good order."""
 
     def __init__(
-        self, folder: Folder, config: RunConfig, env: gym.Env[Any, Any], explorer: Explorer | None, *, fresh: bool
+        self,
+        folder: Folder,
+        config: RunConfig,
+        env: gym.Env[Any, Any],
+        explorer: Explorer | None,
+        *,
+        fresh: bool,
+        steps: int = 0,
     ) -> None:
         """Use `new` or `resumed`."""
         self.folder, self.config, self.env = folder, config, env
@@ -180,14 +197,17 @@ class Run:
         self._closing = ExitStack()
         with ExitStack() as stack:
             stack.enter_context(folder.locked())
+            self._watchdog = Watchdog(config.step_limit)
+            stack.callback(self._watchdog.close)
             opened = Record.create if fresh else Record.open
             self.record = stack.enter_context(opened(folder.record, power_safe=config.power_safe))
             if explorer is not None:
-                self.explorer = explorer
+                self.explorer, self._kept = explorer, 0
+                self.record.aim(steps)
                 explorer.save_file(folder.checkpoint(0))
                 folder.write_config(config)  # last of all: a folder with a config is a run
             else:
-                self._return()
+                self.explorer, self._kept = self._return()
             self._told = self.explorer.latest
             self._closing = stack.pop_all()
 
@@ -204,7 +224,7 @@ class Run:
         for sink in self.sinks:
             sink.close()
         self._closing.close()
-        self.env.close()
+        _closed(self.env)
 
     @property
     def steps(self) -> int:
@@ -246,9 +266,9 @@ class Run:
     def checkpoint(self) -> None:
         """Keep the explorer as it is now; of older ones, a few are left."""
         self.record.settle()  # a checkpoint never knows more than the record
-        file = self.folder.checkpoint(self.steps)
-        if not file.exists():
-            self.explorer.save_file(file)
+        if self.steps != self._kept:
+            self.explorer.save_file(self.folder.checkpoint(self.steps))
+            self._kept = self.steps
         for _, old in self.folder.all_checkpoints()[KEPT:]:
             old.unlink(missing_ok=True)
 
@@ -256,7 +276,7 @@ class Run:
         """Begin another episode. Whether its plans promise too little to go on."""
         number = self.episode
         seed = _seed(self.config.seed, number)
-        with self._blamed("reset"):
+        with self._blamed("reset", number):
             observation, _ = self.env.reset(seed=seed)
             self._observation = checked(self.env.observation_space, "observation", observation)
         space = self.env.observation_space
@@ -267,15 +287,18 @@ class Run:
     def _step(self) -> None:
         before, number = self._observation, self.steps
         action = self.explorer.ask(before)
-        with self._blamed("step"):
-            following, reward, terminated, truncated, _ = self.env.step(action)
-            following = checked(self.env.observation_space, "observation", following)
-            paid, ended, cut = _paid(reward), bool(terminated), bool(truncated)
         first = self._first if self._first is not None and self._first.first_step == number else None
         here = first or self._episode
         assert here is not None
-        space = self.env.observation_space, self.env.action_space
-        row = Step(number, here.episode, encoded(space[1], action), encoded(space[0], following), paid, ended, cut)
+        space, move = self.env.observation_space, encoded(self.env.action_space, action)
+        with self._blamed("step", here.episode):
+            # A copy: an environment may change what it is given.
+            following, reward, terminated, truncated, _ = self.env.step(copy.deepcopy(action))
+            following = copy.deepcopy(checked(space, "observation", following))
+            paid, ended, cut = _paid(reward), bool(terminated), bool(truncated)
+            if self.explorer.minds_reward and not math.isfinite(paid):
+                raise InputError(f"reward is {paid}, expected a finite number")
+        row = Step(number, here.episode, move, encoded(space, following), paid, ended, cut)
         metrics = self._metrics(number)
         self.record.write(row, episode=first, metrics=metrics)
         self._episode, self._first = here, None
@@ -287,9 +310,8 @@ class Run:
         if ended or cut:
             self._at_once = self._at_once + 1 if here.first_step == number else 0
             if self._at_once >= AT_ONCE:
-                raise self._misbehaved(
-                    f"its last {AT_ONCE} episodes ended at their first step: nothing can be explored"
-                )
+                why = f"its last {AT_ONCE} episodes ended at their first step: nothing can be explored"
+                raise self._misbehaved(why, here.episode)
 
     def _metrics(self, number: int) -> dict[int, dict[str, float]]:
         """What there is to tell that was not told yet, by the step that it belongs to."""
@@ -302,72 +324,85 @@ class Run:
                 latest["coverage"] = self.explorer.coverage
             if len(latest) == 1:
                 return {}
-        if latest == self._told:
+        if str(latest) == str(self._told):  # NaN is like NaN here
             return {}
         self._told = latest
-        return {int(latest["step"]): {name: value for name, value in latest.items() if name != "step"}}
+        return {number: {name: value for name, value in latest.items() if name != "step"}}
 
-    def _return(self) -> None:
-        """Be where the record ends."""
-        for draft in (*self.folder.path.glob(".*.*"), *self.folder.checkpoints.glob(".*.npz.*")):
-            draft.unlink(missing_ok=True)  # of a process that died while it wrote
-        record = self.record
-
-        def warn(text: str) -> None:
+    def _return(self) -> tuple[Explorer, int]:
+        """Be where the record ends: the explorer, and the step of the checkpoint that it was made from."""
+        record, folder = self.record, self.folder
+        spaces = folder.spaces(self.config)
+        if (self.env.observation_space, self.env.action_space) != spaces:
+            raise InputError(
+                f"{self.config.env} has other spaces now than when the run began (observation_space "
+                f"{self.env.observation_space}, expected {spaces[0]}): it cannot go on"
+            )
+        texts: list[str] = []
+        explorer, first = _newest(folder, record.steps, texts.append)
+        explorer.meet(self.env)
+        for draft in folder.drafts():
+            draft.unlink(missing_ok=True)
+        for text in texts:
             warnings.warn(text, stacklevel=2)
             record.note("damaged", text)
-
-        self.explorer, first = _newest(self.folder, record.steps, warn)
-        self.explorer.meet(self.env)
-        if (self.env.observation_space, self.env.action_space) != _spaces(self.config):
-            raise InputError(f"{self.config.env} has other spaces now than when the run began: it cannot go on")
-        differ = sum(not same for same in _relived(self.explorer, record, self.config, first))
+        for step, file in folder.all_checkpoints():
+            if step > record.steps:
+                file.unlink()  # of a time that the record knows nothing of
+        differ = sum(not same for same in _relived(explorer, record, spaces, first))
         if differ:
             record.note("differs", f"{differ} of the actions on record are not what is chosen now: another machine?")
+        self.explorer = explorer
         self._episode = record.last_episode()
         if self._episode is not None:
             self._observation = self._replayed(self._episode)
         record.note("resumed", f"from the checkpoint at step {first}")
+        return explorer, first
 
     def _replayed(self, episode: Episode) -> Any:
         """What is observed now in the episode that was under way; None if it is over, or cannot be had again."""
         steps = list(self.record.transitions(episode.first_step))
-        if steps[-1].terminated or steps[-1].truncated:
+        if not steps or steps[-1].terminated or steps[-1].truncated:
             return None
-        space, moves = self.env.observation_space, self.env.action_space
-        with self._blamed("reset"):
+        space, moves, number = self.env.observation_space, self.env.action_space, episode.episode
+        with self._blamed("reset", number):
             observation, _ = self.env.reset(seed=episode.seed)
         same = _same(space, observation, episode.observation)
         for step in steps:
             if not same:
                 break
-            with self._blamed("step"):
+            with self._blamed("step", number):
                 observation, _, terminated, truncated, _ = self.env.step(decoded(moves, step.action))
             same = _same(space, observation, step.next_observation) and not (terminated or truncated)
         if same:
             return decoded(space, steps[-1].next_observation)
-        text = (
-            f"episode {episode.episode} went otherwise when it was replayed, another begins: is the environment random?"
-        )
+        text = f"episode {number} went otherwise when it was replayed, another begins: is the environment random?"
         self.record.note("diverged", text)
         return None
 
     @contextmanager
-    def _blamed(self, what: str) -> Generator[None]:
+    def _blamed(self, what: str, episode: int) -> Generator[None]:
         """Whatever goes wrong in here is the environment's."""
+        place = f"{self.config.env} at step {self.explorer.steps}, in episode {episode}"
+        stuck = (
+            f"maxplore: {place}: its {what} is stuck beyond the limit of {self.config.step_limit} seconds; every step "
+            f"before is kept: maxplore resume {self.folder.path}"
+        )
         try:
-            with time_limit(self.config.step_limit):
+            with self._watchdog.limited(stuck):
                 yield
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-            raise self._misbehaved(f"its {what} failed: {reason}") from error
+            raise self._misbehaved(f"its {what} failed: {reason}", episode) from error
 
-    def _misbehaved(self, reason: str) -> MisbehavedError:
-        number = self._first.episode if self._first is not None else max(self.episode - 1, 0)
-        text = f"{self.config.env} misbehaved at step {self.steps}, in episode {number}: {reason}"
+    def _misbehaved(self, reason: str, episode: int) -> MisbehavedError:
+        text = f"{self.config.env} misbehaved at step {self.explorer.steps}, in episode {episode}: {reason}"
         self.record.note("misbehaved", text)
         return MisbehavedError(f"{text}; every step before is kept: maxplore resume {self.folder.path}")
 
+
+NOT_SETTINGS = ("self", "observation_space", "action_space", "reward", "reward_weight")
+"""What an `Explorer` is made with besides settings, and a run is not."""
 
 EVERY = 100
 """Steps between two figures of those who learn at every step."""
@@ -389,11 +424,18 @@ def _same(space: gym.Space[Any], observation: Any, kept: bytes) -> bool:
         return False
 
 
-def _spaces(config: RunConfig) -> tuple[gym.Space[Any], gym.Space[Any]]:
+def _closed(env: gym.Env[Any, Any]) -> None:
+    """Let go of an environment, whatever it says to that."""
+    with suppress(Exception, SystemExit):
+        env.close()
+
+
+def _plain_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """As they will be read again: what is made now and what is made on resuming is the same."""
     try:
-        return space_from_plain(config.observation_space), space_from_plain(config.action_space)
-    except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
-        raise InputError(f"config.json has no spaces that can be read ({type(error).__name__}: {error})") from None
+        return json.loads(json.dumps(dict(kwargs), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"env_kwargs is {kwargs!r}, expected numbers, words and lists of them ({error})") from None
 
 
 def _newest(folder: Folder, steps: int, warn: Callable[[str], Any]) -> tuple[Explorer, int]:
@@ -415,9 +457,11 @@ def _newest(folder: Folder, steps: int, warn: Callable[[str], Any]) -> tuple[Exp
     raise InputError(f"{folder.checkpoints} has no checkpoint that can be read: the run cannot go on")
 
 
-def _relived(explorer: Explorer, record: Record, config: RunConfig, first: int) -> Iterable[bool]:
+def _relived(
+    explorer: Explorer, record: Record, spaces: tuple[gym.Space[Any], gym.Space[Any]], first: int
+) -> Iterable[bool]:
     """Ask and tell what is on record, from a step on; of each step, whether the action would be the same today."""
-    space, moves = _spaces(config)
+    space, moves = spaces
     begins = {own.first_step: decoded(space, own.observation) for own in record.episodes()}
     before = None
     if first > 0 and first not in begins:

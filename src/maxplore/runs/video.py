@@ -2,7 +2,7 @@
 
 import subprocess
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,7 @@ def film(path: Path, frames: Iterable[np.ndarray], fps: int) -> None:
     """
     if fps < 1:
         raise InputError(f"fps is {fps}, expected at least 1")
-    try:
-        import imageio_ffmpeg
-
-        program = imageio_ffmpeg.get_ffmpeg_exe()
-    except (ImportError, RuntimeError) as error:
-        raise InputError(f"there is no FFmpeg to be had ({error}): pip install maxplore[video]") from error
+    program = check_film()
     rest = iter(frames)
     first = list(islice(rest, 1))
     if not first:
@@ -53,6 +48,16 @@ def film(path: Path, frames: Iterable[np.ndarray], fps: int) -> None:
             raise InputError(f"{path} cannot be written ({why}); nothing of it is left")
 
 
+def check_film() -> str:
+    """The program that films, or an `InputError`."""
+    try:
+        import imageio_ffmpeg
+
+        return imageio_ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError) as error:
+        raise InputError(f"there is no FFmpeg to be had ({error}): pip install maxplore[video]") from error
+
+
 def replayed(env_id: str, env_kwargs: Mapping[str, Any], seed: int, actions: Iterable[Any]) -> Iterator[np.ndarray]:
     """Frames of an episode that is played again from its seed and its actions: one at the start, one after each action,
     until the actions or the episode end."""
@@ -64,15 +69,23 @@ def replayed(env_id: str, env_kwargs: Mapping[str, Any], seed: int, actions: Ite
     except Exception as error:  # the environment's own
         raise _undrawn(env_id, error) from error
     try:
-        env.reset(seed=seed)
+        _blamed(env_id, lambda: env.reset(seed=seed))
         yield _drawn(env, env_id)
         for action in actions:
-            _, _, terminated, truncated, _ = env.step(action)
+            _, _, terminated, truncated, _ = _blamed(env_id, lambda action=action: env.step(action))
             yield _drawn(env, env_id)
             if terminated or truncated:
                 return
     finally:
         env.close()
+
+
+def _blamed(env_id: str, do: Callable[[], Any]) -> Any:
+    """What it gives, or an `InputError` that names the environment."""
+    try:
+        return do()
+    except Exception as error:  # the environment's own
+        raise InputError(f"{env_id} failed when it was replayed ({type(error).__name__}: {error})") from error
 
 
 def _drawn(env: gym.Env[Any, Any], env_id: str) -> np.ndarray:

@@ -7,14 +7,19 @@ from typing import Any
 from maxplore.errors import InputError
 
 
+def check_wandb() -> Any:
+    """The package, or an `InputError` if it is not there."""
+    try:
+        return importlib.import_module("wandb")
+    except ImportError as error:
+        raise InputError(f"wandb cannot be imported ({error}): pip install maxplore[wandb]") from error
+
+
 class Wandb:
     """A run there. With the `resume_id` of an earlier one it goes on where that left off."""
 
     def __init__(self, project: str, name: str, config: Mapping[str, Any], *, resume_id: str) -> None:
-        try:
-            wandb = importlib.import_module("wandb")
-        except ImportError as error:
-            raise InputError(f"wandb cannot be imported ({error}): pip install maxplore[wandb]") from error
+        wandb = check_wandb()
         try:
             self._run = wandb.init(project=project, name=name, config=dict(config), id=resume_id, resume="allow")
         except Exception as error:  # no key, no network, a name that it refuses
