@@ -383,6 +383,7 @@ def contents(run):
     """Every file of a run that says anything, and what it says."""
     passing = ("run.sqlite-shm", "run.sqlite-wal", "lock")  # come and go with whoever looks at a record
     files = {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name not in passing}
+    files = {path: data for path, data in files.items() if path.parent.name != "__pycache__"}  # Python's own
     return {path.relative_to(run): data for path, data in files.items()}
 
 

@@ -38,14 +38,14 @@ def learned(training, mind, first=False):
 def test_training_until_fitted_ends_when_the_worst_pair_is_fitted_and_not_before():
     before = mind()
     tolerance = 0.02
-    after = learned(UntilFitted(tolerance=tolerance, iterations=1000), before)
+    after = learned(UntilFitted(tolerance=tolerance, iterations=1000, doubt=0.0), before)
     log_said = jax.nn.log_softmax(after.ensemble.table())
     for (state, action), observed in {(0, 0): {1: 0.5, 2: 0.5}, (3, 1): {4: 1.0}, (5, 0): {5: 1.0}}.items():
         for member in range(2):
             kl = sum(p * (np.log(p) - float(log_said[member, state, action, k])) for k, p in observed.items())
             assert kl < tolerance * 1.5
     assert 1 < int(after.moments.steps) < 1000
-    assert int(learned(UntilFitted(tolerance=tolerance, iterations=5), before).moments.steps) == 5
+    assert int(learned(UntilFitted(tolerance=tolerance, iterations=5, doubt=0.0), before).moments.steps) == 5
 
 
 def test_leaving_out_pairs_never_visited_changes_nothing(monkeypatch):
@@ -80,3 +80,24 @@ def test_minibatches_learn_the_frequencies_that_were_observed():
 def test_where_the_end_is_not_known_plans_always_look_as_far(known):
     world = Finite(2, 2, 10, known_end=known)
     assert [int(world.remaining(jnp.int32(step))) for step in (0, 9, 25)] == ([10, 1, 1] if known else [10] * 3)
+
+
+def test_in_a_world_without_chance_there_is_no_doubt():
+    memory = mind([(0, 0, 1), (0, 0, 1), (3, 1, 4)]).memory
+    for own in module.believed(memory, 3, 5.0):
+        np.testing.assert_array_equal(own, memory.frequencies)
+
+
+def test_where_chance_is_at_work_members_doubt_what_they_saw_seldom():
+    """Of two pairs tried again one surprised, which is 4/9 of the way from a tenth to all: of 9/4 made-up transitions
+    one counts. (0, 0) was tried four times and is believed to 4/5, (3, 1) twice and to 2/3, (5, 0) once and to a half;
+    each member makes up its own."""
+    memory = mind([*SEEN, (3, 1, 4)]).memory
+    doubting = np.asarray(module.believed(memory, 16, 2.25))
+    for (state, action), known in {(0, 0): 4 / 5, (3, 1): 2 / 3, (5, 0): 1 / 2}.items():
+        seen = np.asarray(memory.frequencies)[state, action]
+        own = doubting[:, state, action] - known * seen
+        np.testing.assert_allclose(own.sum(axis=-1), 1 - known, atol=1e-6)
+        np.testing.assert_allclose(own.max(axis=-1), 1 - known, atol=1e-6)
+        assert len(set(own.argmax(axis=-1).tolist())) > 2
+    assert not doubting[:, 1].any(), "of pairs never tried nothing is believed"

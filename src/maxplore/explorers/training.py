@@ -57,9 +57,13 @@ class UntilFitted:
     """Enough, once the worst visited pair is this near to its observed frequencies (nats)."""
     iterations: int = 60
     """Gradient steps after a transition, at the most."""
+    doubt: float = 1.0
+    """How many transitions each member makes up for every pair, where chance is at work: to a state of its own choice,
+    and so in disagreement with the others until the pair was tried often. It counts as far as more than a tenth of the
+    pairs that were tried again did surprise; in a world without chance, or with a single trap, not at all."""
 
     def __post_init__(self) -> None:
-        _check(self, {"learning_rate": 0, "weight_decay": 0, "tolerance": 0, "iterations": 0})
+        _check(self, {"learning_rate": 0, "weight_decay": 0, "tolerance": 0, "iterations": 0, "doubt": 0})
 
     def learn(
         self,
@@ -83,13 +87,13 @@ class UntilFitted:
         (rows,) = jnp.nonzero(visited, size=size, fill_value=0)
         weight = (jnp.arange(size) < jnp.sum(visited)) * 1.0
         states, actions = jnp.divmod(rows, memory.visited.shape[1])
-        observed = memory.frequencies[states, actions]
+        observed = believed(memory, ensemble.size, self.doubt)[:, states, actions]
         entropy = -jnp.sum(observed * jnp.log(jnp.where(observed > 0, observed, 1.0)), axis=-1)
 
         def loss(members: Member) -> tuple[Float[Array, ""], Float[Array, ""]]:
             logits = ensemble.logits(members, states, actions)
-            cross = -jnp.sum(observed[None] * jax.nn.log_softmax(logits), axis=-1)
-            divergence = weight[None] * (cross - entropy[None])  # KL(observed || predicted)
+            cross = -jnp.sum(observed * jax.nn.log_softmax(logits), axis=-1)
+            divergence = weight[None] * (cross - entropy)  # KL(observed || predicted)
             return jnp.sum(divergence) / jnp.sum(weight), jnp.max(divergence)
 
         def step(now: tuple[Learned, Array, Array]) -> tuple[Learned, Array, Array]:
@@ -103,6 +107,25 @@ class UntilFitted:
 
         start = (Learned(ensemble.members, moments), jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32))
         return jax.lax.while_loop(unfitted, step, start)[0]
+
+
+LOCAL = 0.1
+"""Share of pairs that may surprise without the rest of the world being doubted: chance can be a matter of one place."""
+
+
+def believed(memory: Memory, members: int, doubt: float) -> Float[Array, "members states actions states"]:
+    """Frequencies of next states as each member counts them: what was seen, and what it makes up in its `doubt`."""
+    if doubt == 0:
+        return memory.frequencies[None]  # the same for all
+    seen = memory.counts
+    again = jnp.sum(seen, axis=-1) >= 2
+    surprised = again & (jnp.sum(seen > 0, axis=-1) >= 2)
+    share = jnp.sum(surprised) / jnp.maximum(jnp.sum(again), 1)
+    chance = jnp.maximum(share - LOCAL, 0.0) / (1 - LOCAL)
+    states = seen.shape[-1]
+    places = jax.random.randint(jax.random.key(0), (members, *seen.shape[:2]), 0, states)
+    counts = seen[None] + doubt * chance * jax.nn.one_hot(places, states) * memory.visited[None, ..., None]
+    return counts / jnp.maximum(jnp.sum(counts, axis=-1, keepdims=True), 1.0)
 
 
 @dataclass(frozen=True)
