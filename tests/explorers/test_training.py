@@ -83,21 +83,19 @@ def test_where_the_end_is_not_known_plans_always_look_as_far(known):
 
 
 def test_in_a_world_without_chance_there_is_no_doubt():
-    memory = mind([(0, 0, 1), (0, 0, 1), (3, 1, 4)]).memory
-    for own in module.believed(memory, 3, 5.0):
-        np.testing.assert_array_equal(own, memory.frequencies)
+    memory, pairs = mind([(0, 0, 1), (0, 0, 1), (3, 1, 4)]).memory, (jnp.array([0, 3]), jnp.array([0, 1]))
+    for own in module.believed(memory, *pairs, 3, 5.0):
+        np.testing.assert_array_equal(own, memory.frequencies[pairs])
 
 
 def test_where_chance_is_at_work_members_doubt_what_they_saw_seldom():
     """Of two pairs tried again one surprised, which is 4/9 of the way from a tenth to all: of 9/4 made-up transitions
     one counts. (0, 0) was tried four times and is believed to 4/5, (3, 1) twice and to 2/3, (5, 0) once and to a half;
     each member makes up its own."""
-    memory = mind([*SEEN, (3, 1, 4)]).memory
-    doubting = np.asarray(module.believed(memory, 16, 2.25))
-    for (state, action), known in {(0, 0): 4 / 5, (3, 1): 2 / 3, (5, 0): 1 / 2}.items():
-        seen = np.asarray(memory.frequencies)[state, action]
-        own = doubting[:, state, action] - known * seen
+    memory, pairs = mind([*SEEN, (3, 1, 4)]).memory, (jnp.array([0, 3, 5]), jnp.array([0, 1, 0]))
+    doubting, seen = np.asarray(module.believed(memory, *pairs, 16, 2.25)), np.asarray(memory.frequencies[pairs])
+    for row, known in enumerate((4 / 5, 2 / 3, 1 / 2)):
+        own = doubting[:, row] - known * seen[row]
         np.testing.assert_allclose(own.sum(axis=-1), 1 - known, atol=1e-6)
         np.testing.assert_allclose(own.max(axis=-1), 1 - known, atol=1e-6)
         assert len(set(own.argmax(axis=-1).tolist())) > 2
-    assert not doubting[:, 1].any(), "of pairs never tried nothing is believed"

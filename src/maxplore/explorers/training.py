@@ -87,7 +87,7 @@ class UntilFitted:
         (rows,) = jnp.nonzero(visited, size=size, fill_value=0)
         weight = (jnp.arange(size) < jnp.sum(visited)) * 1.0
         states, actions = jnp.divmod(rows, memory.visited.shape[1])
-        observed = believed(memory, ensemble.size, self.doubt)[:, states, actions]
+        observed = believed(memory, states, actions, ensemble.size, self.doubt)
         entropy = -jnp.sum(observed * jnp.log(jnp.where(observed > 0, observed, 1.0)), axis=-1)
 
         def loss(members: Member) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -113,18 +113,20 @@ LOCAL = 0.1
 """Share of pairs that may surprise without the rest of the world being doubted: chance can be a matter of one place."""
 
 
-def believed(memory: Memory, members: int, doubt: float) -> Float[Array, "members states actions states"]:
-    """Frequencies of next states as each member counts them: what was seen, and what it makes up in its `doubt`."""
+def believed(
+    memory: Memory, states: Int[Array, " pairs"], actions: Int[Array, " pairs"], members: int, doubt: float
+) -> Float[Array, "members pairs states"]:
+    """Frequencies of next states after these pairs, all of them tried, as each member counts them: what was seen, and
+    what it makes up in its `doubt`."""
     if doubt == 0:
-        return memory.frequencies[None]  # the same for all
-    seen = memory.counts
-    again = jnp.sum(seen, axis=-1) >= 2
-    surprised = again & (jnp.sum(seen > 0, axis=-1) >= 2)
+        return memory.frequencies[states, actions][None]  # the same for all
+    again = jnp.sum(memory.counts, axis=-1) >= 2
+    surprised = again & (jnp.sum(memory.counts > 0, axis=-1) >= 2)
     share = jnp.sum(surprised) / jnp.maximum(jnp.sum(again), 1)
     chance = jnp.maximum(share - LOCAL, 0.0) / (1 - LOCAL)
-    states = seen.shape[-1]
-    places = jax.random.randint(jax.random.key(0), (members, *seen.shape[:2]), 0, states)
-    counts = seen[None] + doubt * chance * jax.nn.one_hot(places, states) * memory.visited[None, ..., None]
+    kinds = memory.counts.shape[-1]
+    places = jax.random.randint(jax.random.key(0), (members, *memory.visited.shape), 0, kinds)
+    counts = memory.counts[states, actions][None] + doubt * chance * jax.nn.one_hot(places[:, states, actions], kinds)
     return counts / jnp.maximum(jnp.sum(counts, axis=-1, keepdims=True), 1.0)
 
 
