@@ -400,7 +400,7 @@ def load(directory: str | Path, *, reward: Reward | None = None) -> Explorer:
     One that had a `reward` needs the same one again.
     """
     from maxplore.runs.directory import Folder
-    from maxplore.runs.run import restored
+    from maxplore.runs.reliving import restored
 
     if Folder(Path(directory)).is_run and reward is None:
         return restored(Path(directory))

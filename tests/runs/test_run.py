@@ -349,7 +349,7 @@ def test_a_child_of_the_environment_holds_no_lock(tmp_path):
         os.read(ready, 1)
     try:
         with folder.locked():
-            pass
+            assert folder.lock.read_text() == f"{os.getpid()}\n"
     finally:
         os.close(here)
         os.waitpid(child, 0)
@@ -366,4 +366,5 @@ def test_who_reads_does_not_make_the_run_wait(tmp_path):
             cursor.fetchone()
             run.record._connection.execute("PRAGMA busy_timeout = 0")  # to wait would be an error
             run.explore(30)
+            assert Folder(tmp_path / "r").all_checkpoints()[0][0] == 30
             cursor.close()

@@ -65,13 +65,15 @@ def test_it_goes_to_the_farther_room_if_that_pays_more_and_from_scratch_each_tim
         np.testing.assert_array_equal(one, two)
 
 
-def test_the_temperature_finds_the_entropy_that_was_asked_for():
-    for near, far in ((0.3, 1.0), (1.0, 0.1)):
-        mdp = two_rooms(near, far)
-        solution = Sac(MODERN).solve(mdp, np.zeros(2), data(mdp), key=jax.random.key(3))
+@pytest.mark.parametrize(("near", "far"), [(0.3, 1.0), (1.0, 0.1)])
+def test_the_temperature_finds_the_entropy_that_was_asked_for(near, far):
+    """It swings around what was asked for, so that the mean over keys tells, and one of them does not."""
+    mdp, solver = two_rooms(near, far), Sac(dataclasses.replace(MODERN, episodes=2 * MODERN.episodes))
+    solutions = [solver.solve(mdp, np.zeros(2), data(mdp), key=jax.random.key(key)) for key in (3, 4, 5, 6)]
+    for solution in solutions:
         assert rooms_pay(solution.policy, near, far) > 0.95
-        np.testing.assert_allclose(solution.info.entropy, -1.0, atol=0.4)  # so near it comes with any key
         assert abs(np.log(solution.info.temperature / MODERN.temperature)) > 0.1
+    np.testing.assert_allclose(np.mean([solution.info.entropy for solution in solutions]), -1.0, atol=0.25)
 
 
 class NoImagination(ExplorationMDP):

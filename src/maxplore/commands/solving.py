@@ -22,6 +22,7 @@ from maxplore.runs import run as running
 from maxplore.runs.directory import Folder, RunConfig
 from maxplore.runs.plain import setting_to_plain
 from maxplore.runs.record import Record
+from maxplore.runs.reliving import restored
 from maxplore.runs.video import check_film, film, replayed
 
 
@@ -44,7 +45,7 @@ def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
         check_film()
         next(iter(replayed(config.env, config.env_kwargs, asked.seed, [])))
     reward = asked.task if asked.task is not None else _own(str(asked.reward))
-    explorer = running.restored(asked.directory)
+    explorer = restored(asked.directory)
     policy = explorer.exploit(reward, horizon=asked.horizon, seed=asked.seed, **settings)
     name, report = asked.task or str(asked.reward), policy.report
     say(f"{name}: {report}")

@@ -10,9 +10,10 @@ import json
 import math
 import uuid
 import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -21,11 +22,12 @@ import gymnasium as gym
 import numpy as np
 
 from maxplore.errors import InputError
-from maxplore.explorer import Explorer, load_file
+from maxplore.explorer import Explorer
 from maxplore.runs.coded import checked, decoded, encoded
 from maxplore.runs.directory import Folder, RunConfig, versions
 from maxplore.runs.plain import setting_to_plain, space_to_plain
 from maxplore.runs.record import Episode, Record, Step
+from maxplore.runs.reliving import newest, relived
 from maxplore.runs.watchdog import Watchdog, check_limit
 
 KEPT = 3
@@ -66,15 +68,9 @@ def made(env: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
     try:
         return gym.make(env, **kwargs)
     except (Exception, SystemExit) as error:  # an environment's own code may raise anything
-        near = ", ".join(_near(env))
+        near = ", ".join(get_close_matches(env, list(gym.registry), n=3, cutoff=0.6))
         hint = f"; is it one of {near}?" if near else ""
         raise InputError(f"the environment {env!r} cannot be made ({type(error).__name__}: {error}){hint}") from error
-
-
-def _near(env: str) -> list[str]:
-    from difflib import get_close_matches
-
-    return get_close_matches(env, list(gym.registry), n=3, cutoff=0.6)
 
 
 def new(
@@ -160,17 +156,6 @@ def resumed(directory: Path) -> "Run":
     except BaseException:
         _closed(world)
         raise
-
-
-def restored(directory: Path) -> Explorer:
-    """The explorer of a run as of its last recorded step. No environment is made, nothing is written."""
-    folder = Folder(directory)
-    config = folder.read_config()
-    with Record.read(folder.record) as record:
-        explorer, first = _newest(folder, record.steps, warnings.warn)
-        for _ in _relived(explorer, record, folder.spaces(config), first):
-            pass
-    return explorer
 
 
 class Run:
@@ -339,7 +324,7 @@ class Run:
                 f"{self.env.observation_space}, expected {spaces[0]}): it cannot go on"
             )
         texts: list[str] = []
-        explorer, first = _newest(folder, record.steps, texts.append)
+        explorer, first = newest(folder, record.steps, texts.append)
         explorer.meet(self.env)
         for draft in folder.drafts():
             draft.unlink(missing_ok=True)
@@ -349,7 +334,7 @@ class Run:
         for step, file in folder.all_checkpoints():
             if step > record.steps:
                 file.unlink()  # of a time that the record knows nothing of
-        differ = sum(not same for same in _relived(explorer, record, spaces, first))
+        differ = sum(not same for same in relived(explorer, record, spaces, first))
         if differ:
             record.note("differs", f"{differ} of the actions on record are not what is chosen now: another machine?")
         self.explorer = explorer
@@ -436,49 +421,3 @@ def _plain_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
         return json.loads(json.dumps(dict(kwargs), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(f"env_kwargs is {kwargs!r}, expected numbers, words and lists of them ({error})") from None
-
-
-def _newest(folder: Folder, steps: int, warn: Callable[[str], Any]) -> tuple[Explorer, int]:
-    """The explorer of the newest checkpoint that can be read and is no newer than the record, and its step."""
-    passed: list[str] = []
-    for step, file in folder.all_checkpoints():
-        try:
-            if step > steps:
-                raise InputError(f"{file} is of step {step}, and the record ends at {steps}")
-            explorer = load_file(file)
-            if explorer.steps != step:
-                raise InputError(f"{file} has {explorer.steps} steps, expected {step}")
-        except InputError as error:
-            passed.append(f"{error}: the checkpoint before is taken")
-            continue
-        for text in passed:
-            warn(text)
-        return explorer, step
-    raise InputError(f"{folder.checkpoints} has no checkpoint that can be read: the run cannot go on")
-
-
-def _relived(
-    explorer: Explorer, record: Record, spaces: tuple[gym.Space[Any], gym.Space[Any]], first: int
-) -> Iterable[bool]:
-    """Ask and tell what is on record, from a step on; of each step, whether the action would be the same today."""
-    space, moves = spaces
-    begins = {own.first_step: decoded(space, own.observation) for own in record.episodes()}
-    before = None
-    if first > 0 and first not in begins:
-        before = decoded(space, next(record.transitions(first - 1)).next_observation)
-    for step in record.transitions(first):
-        if step.step in begins:
-            before = begins[step.step]
-            explorer.begin(before)
-        same = encoded(moves, explorer.ask(before)) == step.action
-        following = decoded(space, step.next_observation)
-        explorer.tell(
-            before,
-            decoded(moves, step.action),
-            following,
-            terminated=step.terminated,
-            truncated=step.truncated,
-            reward=step.reward,
-        )
-        before = following
-        yield same
