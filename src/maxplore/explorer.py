@@ -131,6 +131,7 @@ class Explorer:
         self._most: float | None = None
         key, states, actions = jax.random.key(int(seed)), self._observations.entry, self._actions.entry
         paid = None if reward is None else inner(reward, self._observations, self._actions)
+        self._fitted: exploit.real.Fitted | None = None
         self._agent: Agent
         if states.count is not None and actions.count is not None:
             if states.count**2 * actions.count > MOST_TRANSITIONS:
@@ -328,7 +329,8 @@ class Explorer:
         The `reward(state, action, next_state)` is a function of one transition in `jax.numpy`, in the environment's own
         units, or the name of one of `maxplore.tasks`; `terminated`, of the same form, tells which transitions end an
         episode, besides those that were seen to end one. Episodes are `horizon` steps long, or as long as is known. Any
-        setting of `ExploitConfig` (`FiniteExploitConfig` for Discrete spaces) may be given by name.
+        setting of `ExploitConfig` (`FiniteExploitConfig` for Discrete spaces) may be given by name. The model is kept:
+        as long as D and its settings stay, the next task is solved in it, with the same outcome as if fitted anew.
         """
         if self.steps == 0:
             raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
@@ -350,7 +352,8 @@ class Explorer:
         else:
             config = exploit.real.configured(observations.entry, actions.entry, settings)
             problem = exploit.real.Problem(self.history, paid, over, steps, observations.bounds)
-            acting, report = exploit.real.solve(problem, config, key=key_solve)
+            fitted = self._fitted
+            acting, report, self._fitted = exploit.real.solve(problem, config, seed=seed, fitted=fitted, key=key_solve)
         return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
 
     def save(self, directory: str | Path) -> None:

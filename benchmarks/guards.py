@@ -1,0 +1,99 @@
+"""Guards against living off a model's errors, compared by what policies are really paid on Half Cheetah.
+
+    python benchmarks/guards.py [--seeds 3] [--first-seed 1000] [--method max]
+
+Every guard gets the same D (that of `exploration.py half-cheetah --steps 20000`, made if it is not there), the same
+seeds, the same solver's budget, and is rated in three real episodes. Guards that ask for the same model share it. One
+process, one core. A row that is finished is kept in runs/benchmarks/ and never made again. Writes
+results/benchmarks/guards.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from exploitation import STUDIES, explored
+from exploration import FIRST_SEED, commit
+
+BUDGET: dict[str, Any] = {"horizon": 100, "solver_episodes": 100}
+"""Two thirds of the usual training, for all alike."""
+
+OWN: dict[str, Any] = {"own_share": 0.25, "members": 10, "most_steps": 5000}
+"""Twice the members, each on a quarter of D: the same number of gradient steps in all."""
+
+GUARDS: dict[str, dict[str, Any]] = {
+    "entropy, paper's weight (0.4)": {},
+    "less entropy (0.1)": {"temperature": 0.1},
+    "pessimism": {"temperature": 0.1, "pessimistic": True},
+    "penalty": {"temperature": 0.1, "penalty": 5.0},
+    "short walks from D": {"temperature": 0.1, "from_history": 1.0, "solver_steps": 8, "actors": 400},
+    "own parts of D": {"temperature": 0.1, **OWN},
+    "own parts of D and penalty": {"temperature": 0.1, "penalty": 5.0, **OWN},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--method", default="max")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
+    asked = parser.parse_args()
+    for folder in (asked.runs, asked.out):
+        folder.mkdir(parents=True, exist_ok=True)
+    path, study = asked.runs / "guards.jsonl", STUDIES["half-cheetah"]
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {(row["guard"], row["task"], row["method"], row["seed"]) for row in rows}
+    for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
+        todo = [
+            (guard, task)
+            for guard in GUARDS
+            for task in study.tasks
+            if (guard, task, asked.method, seed) not in done
+        ]
+        if not todo:
+            continue
+        explorer, env = explored("half-cheetah", study, asked.method, seed, asked.runs), gym.make(study.env)
+        for guard, task in todo:
+            used = time.process_time()
+            policy = explorer.exploit(task, **{**BUDGET, **GUARDS[guard]})
+            cost = time.process_time() - used
+            returns, forecast = policy.evaluate(env, study.episodes, seed=10_000), policy.report.forecast
+            row = {
+                "guard": guard,
+                "task": task,
+                "method": asked.method,
+                "seed": seed,
+                "settings": {key: str(value) for key, value in GUARDS[guard].items()},
+                "commit": commit(),
+                "returns": [round(float(each), 2) for each in returns],
+                "imagined": round(policy.report.imagined, 2),
+                "forecast": [round(forecast.low, 2), round(forecast.high, 2)],
+                "inside": round(float(np.mean((returns >= forecast.low) & (returns <= forecast.high))), 3),
+                "unknown": round(policy.report.unknown, 3),
+                "cpu_seconds": round(cost, 1),
+            }
+            rows.append(row)
+            with path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(json.dumps(row), flush=True)
+    result = {
+        "what": "Half Cheetah, 20000 steps without reward; tasks from D alone, each guard with the same budget: "
+        f"{BUDGET}; three real episodes a row",
+        "command": f"python benchmarks/guards.py {' '.join(sys.argv[1:])}".strip(),
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
+        "runs": rows,
+    }
+    (asked.out / "guards.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
