@@ -90,6 +90,8 @@ class Exploit:
     """A named task; see `maxplore list`."""
     reward: str | None = None
     """A reward of your own, reward(state, action, next_state), as module:function or FILE.py:function."""
+    after: int | None = None
+    """Use the first so many steps of the run alone, as if it had ended there."""
     episodes: int = 3
     """Episodes that the policy is tried for in the environment; 0 for none."""
     horizon: int | None = None
@@ -102,14 +104,20 @@ class Exploit:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Run a figure of the paper, and judge its claims."""
+    """Run a figure of the paper, and judge its claims. The same command goes on where it was stopped."""
 
     figure: Positional[str]
-    """A name from `maxplore list`."""
+    """A name from `maxplore list`, or all."""
+    preset: str = "fast"
+    """Size: fast (a laptop's), paper, or smoke (only to see that everything works)."""
     seeds: int | None = None
-    """How many; by default the figure's own number."""
+    """How many; by default the figure's own number. Those that are there already are not run again."""
     episodes: int | None = None
-    """How many; by default the figure's own number."""
+    """Of a figure of the Chain: how many; by default its own number."""
+    steps: int | None = None
+    """Of a figure that is made of runs: how long each is; by default its own number."""
+    methods: tuple[str, ...] | None = None
+    """Of a figure that compares methods: which; by default the paper's."""
     configs: int | None = None
     """Of a grid: settings of each method, 0 for all of them."""
     out: Path | None = None
@@ -265,4 +273,6 @@ def _refused(reason: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from maxplore_cli import main as imported  # its commands are those that the package knows
+
+    sys.exit(imported())

@@ -57,7 +57,7 @@ def test_an_interrupt_is_one_line(tmp_path, capsys, monkeypatch):
     [
         (["reproduce", "chian"], "figure is 'chian', expected one of chain, chain-lengths"),
         (["reproduce", "chain", "--seeds", "0"], "--seeds is 0, expected at least 1"),
-        (["reproduce", "chain", "--configs", "2"], "--configs is for grids, and chain is none"),
+        (["reproduce", "chain", "--configs", "2"], "chain: --configs is no option of this figure"),
         (["reproduce", "chain-grid", "--configs", "-1"], "--configs is -1, expected at least 1, or 0 for all"),
     ],
 )
@@ -109,14 +109,14 @@ def test_a_grid_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
         return np.linspace(0, len(ran) / 10, seeds * episodes).reshape(seeds, episodes)
 
     monkeypatch.setattr(grid, "explored_shares", shares)
-    figure = replace(Grid(), configs=2)
-    first = figure.run(2, 3, tmp_path, lambda _: None)
+    figure = replace(Grid(), seeds=2, episodes=3, configs=2)
+    first = figure.run(tmp_path, lambda _: None)
     assert len(ran) == 6
     record = tmp_path / "grid.jsonl"
     record.write_text(record.read_text()[:-40])  # a crash in the middle of the last line
-    again = figure.run(2, 3, tmp_path, lambda _: None)
+    again = figure.run(tmp_path, lambda _: None)
     assert len(ran) == 7, "only the setting that was cut short"
-    assert figure.run(2, 3, tmp_path, lambda _: None) == again
+    assert figure.run(tmp_path, lambda _: None) == again
     assert len(ran) == 7
     for method in ("MAX", "EB-DQN"):
         assert first.extra["ranking"][method] == again.extra["ranking"][method]

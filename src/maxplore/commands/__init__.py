@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import maxplore_cli as cli
+from maxplore.cache import use_compilation_cache
 from maxplore.commands import exploring, listing, others, solving
-from maxplore.commands.cache import use_compilation_cache
 
 
 def run(command: Any, settings: Mapping[str, Any]) -> int:

@@ -2,7 +2,6 @@
 
 import ast
 import shlex
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping
@@ -19,15 +18,15 @@ from maxplore.runs import run as running
 from maxplore.runs.coded import decoded
 from maxplore.runs.directory import Folder
 from maxplore.runs.figures import draw
+from maxplore.runs.interrupt import INTERRUPTED, interruptible
 from maxplore.runs.record import Record, Step
 from maxplore.runs.run import Progress, Run
 from maxplore.runs.tensorboard import Scalars
 from maxplore.runs.video import check_film, film, replayed
 from maxplore.runs.wandb import Wandb, check_wandb
 
-INTERRUPTED = 130
 MISBEHAVED = 3
-"""Exit statuses: stopped by Ctrl-C; stopped by the environment."""
+"""Exit status: stopped by the environment."""
 
 
 def explore(asked: cli.Explore, settings: Mapping[str, Any]) -> int:
@@ -124,25 +123,6 @@ def _check_extras(env: str, kwargs: Mapping[str, Any], asked: cli.Explore | cli.
         next(iter(replayed(env, kwargs, 0, [])))
     if asked.wandb is not None:
         check_wandb()
-
-
-@contextmanager
-def interruptible() -> Generator[Callable[[], bool]]:
-    """Ctrl-C is noticed, not obeyed at once; the second time it is."""
-    asked = False
-
-    def notice(*_: Any) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-        warn("finishing this step; Ctrl-C again ends at once, and the run can still be resumed")
-
-    before = signal.signal(signal.SIGINT, notice)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -16,21 +16,33 @@ from maxplore.runs.record import Record
 
 
 def reproduce(asked: cli.Reproduce) -> int:
-    """Run a figure, and say which claims hold."""
-    from maxplore.experiments import reproduce as run
+    """Run figures, and say which claims hold."""
+    from maxplore.experiments import EXPERIMENTS, Asked
+    from maxplore.experiments.reproduce import figure_named
+    from maxplore.experiments.reproduce import reproduce as run
 
     with contextlib.suppress(RuntimeError):  # JAX has started already: then it is its owner's choice
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)  # seeds are dealt out to devices
-    out = asked.out or Path("runs") / asked.figure
-    try:
-        summary = run(asked.figure, out, seeds=asked.seeds, episodes=asked.episodes, configs=asked.configs, say=say)
-    except KeyboardInterrupt:
-        warn("interrupted, nothing was written but the settings of a grid that were done")
-        return 130
-    for claim in summary["claims"]:
-        verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
-        say(f"{verdict:14s} {claim['claim']}: {claim['measured']} (paper: {claim['paper']})")
-    say(f"written to {out}")
+    names = ("seeds", "episodes", "steps", "methods", "configs")
+    size = Asked(asked.preset, **{name: getattr(asked, name) for name in names})
+    every = asked.figure == "all"
+    figures = list(EXPERIMENTS) if every else [asked.figure]
+    for name in figures:
+        figure_named(name, size)  # before the first takes its hours
+    base = asked.out or Path("runs")
+    for name in figures:
+        out = base if asked.out is not None and not every else base / name
+        if every:
+            say(f"{name}: {EXPERIMENTS[name].title}")
+        try:
+            summary = run(name, out, size, say=say)
+        except KeyboardInterrupt:
+            warn(f"interrupted; runs and settings of grids that were begun are kept in {out}: the same command goes on")
+            return 130
+        for claim in summary["claims"]:
+            verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+            say(f"{verdict:14s} {claim['claim']}: {claim['measured']} (paper: {claim['paper']})")
+        say(f"written to {out}")
     return 0
 
 

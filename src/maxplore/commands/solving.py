@@ -2,12 +2,10 @@
 
 import importlib
 import importlib.util
-import math
 import re
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,12 +15,14 @@ import maxplore_cli as cli
 from maxplore.commands.say import say
 from maxplore.errors import InputError
 from maxplore.exploit import TaskPolicy
+from maxplore.explorer import Explorer
 from maxplore.rewards import Reward
 from maxplore.runs import run as running
 from maxplore.runs.directory import Folder, RunConfig
 from maxplore.runs.plain import setting_to_plain
 from maxplore.runs.record import Record
-from maxplore.runs.reliving import restored
+from maxplore.runs.reliving import restored, told
+from maxplore.runs.solved import kept
 from maxplore.runs.video import check_film, film, replayed
 
 
@@ -45,7 +45,7 @@ def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
         check_film()
         next(iter(replayed(config.env, config.env_kwargs, asked.seed, [])))
     reward = asked.task if asked.task is not None else _own(str(asked.reward))
-    explorer = restored(asked.directory)
+    explorer = _knowing(folder, asked.after)
     policy = explorer.exploit(reward, horizon=asked.horizon, seed=asked.seed, **settings)
     name, report = asked.task or str(asked.reward), policy.report
     say(f"{name}: {report}")
@@ -59,15 +59,26 @@ def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
             inside = "yes" if report.forecast.low <= paid <= report.forecast.high else "no"
             say(f"{number:8d} {paid:12.4g}   {inside}")
         say(f"{'mean':>8s} {sum(returns) / len(returns):12.4g}")
-    told = {key: _plain(value) for key, value in asdict(report).items()}
-    with Record.open(folder.record) as record:
-        record.solved(name, seed=asked.seed, settings=plain, report=told, returns=[_plain(x) for x in returns])
+    kept(folder, name, report, returns, seed=asked.seed, settings=plain, step=asked.after)
     if asked.video:
         path = folder.videos / f"{re.sub(r'[^A-Za-z0-9-]+', '-', name)}.mp4"
         with _blamed(config.env):
             film(path, *_frames(config, policy, asked.seed))
         say(f"filmed episode 0: {path}")
     return 0
+
+
+def _knowing(folder: Folder, after: int | None) -> Explorer:
+    """Who knows all of D, or its first steps alone."""
+    if after is None:
+        return restored(folder.path)
+    with Record.read(folder.record) as record:
+        explorer = told(folder, record, after)
+    config = folder.read_config()
+    env = running.made(config.env, config.env_kwargs)
+    explorer.meet(env)
+    env.close()
+    return explorer
 
 
 NOT_SETTINGS = ("self", "reward", "terminated")
@@ -144,12 +155,3 @@ def _own(text: str) -> Reward:
     if not callable(found):
         raise InputError(f"reward is {text!r}, expected a function {name} in {place}, which has none")
     return cast(Reward, found)
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it: what is not a number is null."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}  # pyright: ignore
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]  # pyright: ignore
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,6 +1,6 @@
 """The paper's supplementary figures: how MAX goes about exploring a Chain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore.envs.chain import Chain
 from maxplore.experiments.exploration import MASTER, Line, explored_shares
-from maxplore.experiments.spec import Claim, Measured, Say, quartiles
+from maxplore.experiments.spec import Asked, Claim, Judge, Measured, Say, quartiles, resized
 from maxplore.explorers import Finite, MaxExplorer, OracleExplorer
 from maxplore.explorers.loop import step_keys
 from maxplore.explorers.max import MaxMind, tabulate
@@ -43,7 +43,12 @@ class Behaviour:
     seeds: int = 5
     episodes: int = 12
 
-    def run(self, seeds: int, episodes: int, folder: Path, say: Say) -> Measured:
+    def at(self, asked: Asked) -> "Behaviour":
+        figure = replace(self, seeds=1, episodes=6, length=10) if asked.preset == "smoke" else self
+        return resized(figure, asked, ("seeds", "episodes"))
+
+    def run(self, folder: Path, say: Say) -> Measured:
+        seeds, episodes = self.seeds, self.episodes
         keys = jax.random.split(jax.random.key(MASTER), seeds)
         runs: Episode = jax.jit(lambda keys: jax.lax.map(lambda key: self.watch(key, episodes), keys))(keys)
         runs = jax.tree.map(np.asarray, runs)
@@ -53,8 +58,10 @@ class Behaviour:
         say(f"the exemplary run found its last new pair in episode {complete[-1] + 1}")
         swapped = np.asarray(Chain.random(self.length, key=jax.random.split(keys[0])[0]).swapped)
         claims = (
-            Claim("episodes until every member knows every transition (median)", "less than 20", _learned),
-            Claim("rank of plan utility at novel steps within their episode: median above 0.5", "high", _correlates),
+            Claim("episodes until every member knows every transition (median)", "less than 20", Judge(_learned)),
+            Claim(
+                "rank of plan utility at novel steps within their episode: median above 0.5", "high", Judge(_correlates)
+            ),
         )
         return Measured(
             {"explorer": repr(self.explorer), "length": str(self.length)},

@@ -1,6 +1,5 @@
 """The figures of section 4.1 and appendix C: all that the paper shows of the Chain."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from maxplore.experiments.behaviour import Behaviour
 from maxplore.experiments.exploration import Exploration, Line
 from maxplore.experiments.grid import Grid
-from maxplore.experiments.spec import Claim, Experiment, Shares, episodes_needed
+from maxplore.experiments.spec import Claim, Experiment, Judge, Shares, episodes_needed
 from maxplore.explorers import (
     PAPER_MAX,
     BootstrappedDqnExplorer,
@@ -22,8 +21,6 @@ from maxplore.explorers import (
 from maxplore.solvers.mcts import Search
 from maxplore.solvers.value_iteration import ValueIteration
 
-Judge = Callable[[Shares], tuple[float, bool]]
-
 
 def median_needed(shares: np.ndarray) -> float:
     return float(np.median(episodes_needed(shares)))
@@ -36,7 +33,7 @@ def at_most(line: str, limit: float, quantile: float = 0.5) -> Judge:
         measured = float(np.quantile(episodes_needed(shares[line]), quantile, method="higher"))
         return measured, measured <= limit
 
-    return judge
+    return Judge(judge, (line,))
 
 
 def about(line: str, share: float, tolerance: float) -> Judge:
@@ -46,7 +43,7 @@ def about(line: str, share: float, tolerance: float) -> Judge:
         measured = float(np.median(shares[line][:, -1]))
         return measured, abs(measured - share) <= tolerance
 
-    return judge
+    return Judge(judge, (line,))
 
 
 def within_of(line: str, other: str, episodes: float) -> Judge:
@@ -56,7 +53,7 @@ def within_of(line: str, other: str, episodes: float) -> Judge:
         extra = median_needed(shares[line]) - median_needed(shares[other])
         return extra, extra <= episodes
 
-    return judge
+    return Judge(judge, (line, other))
 
 
 def area(shares: np.ndarray) -> float:
@@ -71,7 +68,7 @@ def no_smaller(line: str, other: str, slack: float = 0.02) -> Judge:
         gain = area(shares[line]) - area(shares[other])
         return gain, gain >= -slack
 
-    return judge
+    return Judge(judge, (line, other))
 
 
 LENGTHS = tuple(range(20, 101, 5))
@@ -92,6 +89,7 @@ def _chain() -> Exploration:
         },
         seeds=100,
         episodes=60,
+        smoke=("MAX", "EB-DQN", "oracle"),
         claims=(
             Claim("MAX explores everything: median of episodes", "about 15", at_most("MAX", 15.0)),
             Claim("our target for MAX: median of episodes at most 7.5", "-", at_most("MAX", 7.5)),
@@ -112,6 +110,7 @@ def _lengths() -> Exploration:
         | {f"oracle, {length} states": Line(OracleExplorer(), length, at_once=5) for length in LENGTHS},
         seeds=5,
         episodes=20,
+        smoke=("MAX, 20 states", "oracle, 20 states"),
         claims=tuple(
             Claim(
                 f"length {length}: episodes that MAX needs more than the oracle, at most 2",
@@ -134,6 +133,7 @@ def _trap() -> Exploration:
         },
         seeds=20,
         episodes=20,
+        smoke=("MAX, trap", "oracle, trap"),
         claims=(
             Claim("MAX explores everything despite the trap: most episodes", "slowed", at_most("MAX, trap", 20.0, 1.0)),
             Claim("our target: at most 1 episode more with the trap (median)", "-", within_of("MAX, trap", "MAX", 1.0)),
@@ -166,6 +166,7 @@ def _search() -> Exploration:
         lines,
         seeds=5,
         episodes=25,
+        smoke=("64, plans of 10 steps", "oracle"),
         claims=tuple(
             Claim(f"{label}: median of episodes at most 17", "about 15", at_most(label, 17.0))
             for label in lines
@@ -190,6 +191,7 @@ def _robustness() -> Exploration:
         ensembles | trajectories | rounds | oracle,
         seeds=5,
         episodes=25,
+        smoke=("2 models", "1 trajectories", "5 rounds", "oracle"),
         claims=tuple(
             Claim(f"{most} explore no less than {least}: area gained", "more is better", no_smaller(most, least))
             for least, *_, most in (list(lines) for lines in (ensembles, trajectories, rounds))
@@ -198,7 +200,7 @@ def _robustness() -> Exploration:
     )
 
 
-EXPERIMENTS: dict[str, Experiment] = {
+CHAIN: dict[str, Experiment] = {
     "chain": _chain(),
     "chain-lengths": _lengths(),
     "chain-trap": _trap(),

@@ -1,7 +1,7 @@
 """Figures that show how much was explored by which episode."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from maxplore.envs.chain import Chain
-from maxplore.experiments.spec import Claim, Measured, Say, episodes_needed, quartiles
+from maxplore.experiments.spec import Asked, Claim, Measured, Say, episodes_needed, judged, quartiles, resized
 from maxplore.explorers import FiniteExplorer, run
 
 MASTER = 2020
@@ -39,10 +39,19 @@ class Exploration:
     seeds: int
     episodes: int
     claims: tuple[Claim, ...]
+    smoke: tuple[str, ...]
+    """Lines that are enough to show that everything works."""
     panels: Mapping[str, tuple[str, ...]] | None = None
     """Titles of panels and the lines in each; None is one panel with all lines."""
 
-    def run(self, seeds: int, episodes: int, folder: Path, say: Say) -> Measured:
+    def at(self, asked: Asked) -> "Exploration":
+        figure = self
+        if asked.preset == "smoke":
+            figure = replace(self, seeds=1, episodes=4, lines={label: self.lines[label] for label in self.smoke})
+        return resized(figure, asked, ("seeds", "episodes"))
+
+    def run(self, folder: Path, say: Say) -> Measured:
+        seeds, episodes = self.seeds, self.episodes
         shares: dict[str, np.ndarray] = {}
         for label, line in self.lines.items():
             shares[label] = explored_shares(line, seeds, episodes)
@@ -50,7 +59,7 @@ class Exploration:
         needed = {label: _finite(episodes_needed(values)) for label, values in shares.items()}
         return Measured(
             {label: repr(line) for label, line in self.lines.items()},
-            [claim.judged(shares) for claim in self.claims],
+            judged(self.claims, shares),
             {label: quartiles(values) for label, values in shares.items()},
             {"episodes_needed": needed, "final_share": {k: v[:, -1].round(4).tolist() for k, v in shares.items()}},
         )
@@ -63,7 +72,8 @@ class Exploration:
         size = (7.5, 4.6) if len(panels) == 1 else (4.6 * len(panels), 4.2)
         figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", sharey=True, squeeze=False)
         for panel, (title, labels) in zip(axes[0], panels.items(), strict=True):
-            _draw_panel(panel, {label: summary["curves"][label] for label in labels})
+            curves = summary["curves"]
+            _draw_panel(panel, {label: curves[label] for label in labels if label in curves})
             panel.set(xlabel="episode", ylim=(0, 1.02), title=title)
             panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[0, 0].set_ylabel("explored share of state-action pairs")

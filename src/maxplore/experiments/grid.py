@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxplore.experiments.exploration import Line, explored_shares
-from maxplore.experiments.spec import Curve, Measured, Say, quartiles
+from maxplore.experiments.spec import Asked, Curve, Measured, Say, quartiles, resized
 from maxplore.explorers import (
     PAPER_MAX,
     BootstrappedDqnConfig,
@@ -93,16 +93,21 @@ class Grid:
     title: str = "Hyper-parameter grids on the Chain (appendix C)"
     seeds: int = 5
     episodes: int = 60
-    configs: int | None = 6
-    """Settings of each method; None is all of them."""
+    configs: int = 6
+    """Settings of each method; 0 is all of them."""
 
-    def run(self, seeds: int, episodes: int, folder: Path, say: Say) -> Measured:
+    def at(self, asked: Asked) -> "Grid":
+        figure = replace(self, seeds=1, episodes=2, configs=1) if asked.preset == "smoke" else self
+        return resized(figure, asked, ("seeds", "episodes", "configs"))
+
+    def run(self, folder: Path, say: Say) -> Measured:
+        seeds, episodes = self.seeds, self.episodes
         record = folder / "grid.jsonl"
         done = {_name(row): row for row in _read(record)}
         cut = record.exists() and not record.read_text().endswith("\n")
         rows: list[dict[str, Any]] = []
         for method in GRIDS:
-            for setting in settings_of(method, self.configs):
+            for setting in settings_of(method, self.configs or None):
                 row: dict[str, Any] = {"method": method, "setting": setting, "seeds": seeds, "episodes": episodes}
                 if _name(row) not in done:
                     at_once = seeds if method == "EB-DQN" else 1

@@ -1,11 +1,17 @@
 """What a figure is: something that runs, and says what it measured, what the paper claims, and how to draw it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+
+from maxplore import checks
+from maxplore.errors import InputError
+
+PRESETS = ("fast", "paper", "smoke")
+"""Sizes: a laptop's, the paper's, and one that only shows that everything works."""
 
 Say = Callable[[str], None]
 Shares = Mapping[str, np.ndarray]
@@ -17,15 +23,51 @@ Curve = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
+class Asked:
+    """How large a figure is to be; None is as large as it is by itself, in that preset."""
+
+    preset: str = "fast"
+    seeds: int | None = None
+    episodes: int | None = None
+    steps: int | None = None
+    methods: tuple[str, ...] | None = None
+    configs: int | None = None
+    """Of a grid: settings of each method, 0 for all."""
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise InputError(f"--preset is {self.preset!r}, expected one of {', '.join(PRESETS)}")
+        for name in ("seeds", "episodes", "steps"):
+            if getattr(self, name) is not None:
+                checks.counted(f"--{name}", getattr(self, name))
+        if self.configs is not None and self.configs < 0:
+            raise InputError(f"--configs is {self.configs}, expected at least 1, or 0 for all")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was said, besides the preset."""
+        return {name: value for name, value in asdict(self).items() if name != "preset" and value is not None}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Finds the value of a claim in what was measured, and whether it holds."""
+
+    of: Callable[[Any], tuple[float, bool]]
+    lines: tuple[str, ...] = ()
+    """Lines of the figure that it looks at."""
+
+
+@dataclass(frozen=True)
 class Claim:
     """What the paper says, and how to judge it: a measured value and whether the claim holds."""
 
     claim: str
     paper: str
-    judge: Callable[[Any], tuple[float, bool]]
+    judge: Judge
 
     def judged(self, measured: Any) -> dict[str, Any]:
-        value, holds = self.judge(measured)
+        value, holds = self.judge.of(measured)
         # JSON has no infinity: a share never reached is null.
         shown = round(value, 4) if np.isfinite(value) else None
         return {"claim": self.claim, "paper": self.paper, "measured": shown, "holds": bool(holds)}
@@ -43,7 +85,7 @@ class Measured(NamedTuple):
 
 
 class Experiment(Protocol):
-    """A figure of the paper."""
+    """A figure of the paper, in some size."""
 
     @property
     def title(self) -> str: ...
@@ -51,16 +93,34 @@ class Experiment(Protocol):
     @property
     def seeds(self) -> int: ...
 
-    @property
-    def episodes(self) -> int: ...
+    def at(self, asked: Asked) -> "Experiment":
+        """The same figure in another size; an `InputError` if it knows nothing of what is asked for."""
+        ...
 
-    def run(self, seeds: int, episodes: int, folder: Path, say: Say) -> Measured:
+    def run(self, folder: Path, say: Say) -> Measured:
         """Do all the work. What takes hours keeps its parts in `folder`, and goes on from there."""
         ...
 
     def draw(self, summary: dict[str, Any]) -> Any:
         """The figure, from the recorded numbers alone."""
         ...
+
+
+Figure = TypeVar("Figure")
+
+
+def resized(figure: Figure, asked: Asked, own: tuple[str, ...]) -> Figure:
+    """The figure with what was asked for in place of its own, which are fields of these names."""
+    for name in asked.given:
+        if name not in own:
+            known = ", ".join(f"--{each}" for each in own)
+            raise InputError(f"--{name} is no option of this figure, expected one of {known}: leave it out")
+    return replace(figure, **asked.given)  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownVariableType]
+
+
+def judged(claims: tuple[Claim, ...], measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Claims about lines that were measured."""
+    return [claim.judged(measured) for claim in claims if set(claim.judge.lines) <= set(measured)]
 
 
 def quartiles(values: np.ndarray) -> Curve:

@@ -157,9 +157,19 @@ class Record:
         with _complaining(self.path), self._transaction() as connection:
             connection.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", (step, _now(), kind, text))
 
-    def solved(self, task: str, *, seed: int, settings: Any, report: Any, returns: list[float]) -> None:
-        """Keep what came of a task."""
-        row = (self.steps, _now(), task, seed, json.dumps(settings), json.dumps(report), json.dumps(returns))
+    def solved(
+        self, task: str, *, seed: int, settings: Any, report: Any, returns: list[float], step: int | None = None
+    ) -> None:
+        """Keep what came of a task that was solved from the first `step` transitions, or all of them."""
+        row = (
+            self.steps if step is None else step,
+            _now(),
+            task,
+            seed,
+            json.dumps(settings),
+            json.dumps(report),
+            json.dumps(returns),
+        )
         with _complaining(self.path), self._transaction() as connection:
             connection.execute("INSERT INTO tasks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,24 @@ def restored(directory: Path) -> Explorer:
         explorer, first = newest(folder, record.steps, warnings.warn)
         for _ in relived(explorer, record, folder.spaces(config), first):
             pass
+    return explorer
+
+
+def told(folder: Folder, record: Record, steps: int) -> Explorer:
+    """An explorer that knows the first `steps` transitions of a run, and has no model yet: good to solve tasks with."""
+    config = folder.read_config()
+    if not 0 < steps <= record.steps:
+        raise InputError(f"{steps} steps are asked for, expected 1 to {record.steps}, which {folder.path} has")
+    space, moves = folder.spaces(config)
+    explorer = Explorer(space, moves, method="random", seed=config.seed, horizon=config.horizon)
+    begins = {own.first_step: own.observation for own in record.episodes()}
+    before: Any = None
+    for step in islice(record.transitions(), steps):
+        if step.step in begins:
+            before = decoded(space, begins[step.step])
+        following, ends = decoded(space, step.next_observation), (step.terminated, step.truncated)
+        explorer.tell(before, decoded(moves, step.action), following, terminated=ends[0], truncated=ends[1])
+        before = following
     return explorer
 
 

@@ -37,6 +37,10 @@ AT_ONCE = 100
 """Episodes in a row that may end at their first step."""
 
 
+Stop = Callable[[], bool]
+"""Whether that is enough for now."""
+
+
 class MisbehavedError(InputError):
     """The environment did what no environment should. The run can be resumed."""
 
@@ -226,7 +230,7 @@ class Run:
         steps: int,
         *,
         show: Callable[[Progress], None] | None = None,
-        stop: Callable[[], bool] | None = None,
+        stop: Stop | None = None,
     ) -> bool:
         """Go on until the run has so many steps; whether it came to its end.
 

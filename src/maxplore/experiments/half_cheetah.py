@@ -1,0 +1,191 @@
+"""Figure 4: how well tasks are solved from what exploration has seen of Half Cheetah, by step and method."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxplore.experiments.oracle import SEED, STEPS, final, learn
+from maxplore.experiments.spec import Asked, Claim, Curve, Judge, Measured, Say, judged, resized
+from maxplore.experiments.swept import (
+    ACTIVE,
+    COMPARED,
+    FIRST_SEED,
+    REACTIVE,
+    Seen,
+    better,
+    checked_methods,
+    curve,
+    swept,
+)
+from maxplore.sweep import Trial
+
+ENV = "maxplore/HalfCheetah-v0"
+TASKS = ("running", "flipping")
+AFTER = {
+    "fast": (2000, 5000, 10_000, 20_000),
+    "paper": (256, *range(2000, 20_001, 2000)),
+    "smoke": (),
+}
+"""Steps of D that tasks are solved from."""
+SOLVING: dict[str, dict[str, Any]] = {
+    "fast": {},
+    "paper": {
+        "members": 32,
+        "model_depth": 4,
+        "model_width": 512,
+        "fit_learning_rate": 1e-3,
+        "cooling": 0.0,
+        "most_steps": 10**6,
+        "solver_episodes": 250,
+        "actors": 128,
+        "solver_batch_size": 4096,
+    },
+    "smoke": {
+        "members": 2,
+        "model_depth": 1,
+        "model_width": 8,
+        "most_steps": 10,
+        "history_updates": 2,
+        "solver_episodes": 4,
+        "actors": 2,
+        "solver_steps": 5,
+        "updates": 2,
+        "solver_width": 8,
+        "episodes": 1,
+    },
+}
+"""Settings of exploitation."""
+
+
+@dataclass(frozen=True)
+class HalfCheetahFigure:
+    """Returns of both tasks, and their mean, for every method; and the oracle's, who may learn in reality."""
+
+    title: str = "Half Cheetah: tasks from what was explored (fig. 4)"
+    seeds: int = 3
+    steps: int = 20_000
+    methods: tuple[str, ...] = COMPARED
+    preset: str = "fast"
+    oracle_steps: int = STEPS
+
+    def at(self, asked: Asked) -> "HalfCheetahFigure":
+        figure = replace(self, preset=asked.preset)
+        if asked.preset == "paper":
+            figure = replace(figure, seeds=8)
+        if asked.preset == "smoke":
+            figure = replace(figure, seeds=1, steps=60, methods=("max", "random"), oracle_steps=1100)
+        figure = resized(figure, asked, ("seeds", "steps", "methods"))
+        checked_methods(figure.methods)
+        return figure
+
+    @property
+    def after(self) -> tuple[int, ...]:
+        """Steps of D that tasks are solved from: the last is all of it."""
+        return (*(steps for steps in AFTER[self.preset] if steps < self.steps), self.steps)
+
+    def run(self, folder: Path, say: Say) -> Measured:
+        trials = {
+            (method, seed): Trial(
+                ENV, method, seed, self.steps, self.preset, tasks=TASKS, after=self.after, solving=SOLVING[self.preset]
+            )
+            for seed in range(FIRST_SEED, FIRST_SEED + self.seeds)
+            for method in self.methods
+        }
+        oracles = {task: self.oracle(task, folder / f"oracle-{task}.json", say) for task in TASKS}
+        runs = swept(trials, folder, say)
+        curves: dict[str, Curve] = {}
+        scores = {name: [paid(own, task, self.after) for task in TASKS] for name, own in runs.items()}
+        for name, of_tasks in scores.items():
+            for task, values in zip(TASKS, of_tasks, strict=True):
+                curves[f"{task}, {name}"] = curve(self.after, values)
+            curves[f"average, {name}"] = curve(self.after, np.mean(of_tasks, axis=0))
+        final = {name: [values[:, -1] for values in of_tasks] for name, of_tasks in scores.items()}
+        return Measured(
+            {"trial": repr(next(iter(trials.values()))), "oracle": f"SAC, {self.oracle_steps} real steps, one seed"},
+            judged(CLAIMS, final),
+            curves,
+            {
+                "oracle": oracles,
+                "returns": {
+                    name: {task: own.round(2).tolist() for task, own in zip(TASKS, of_tasks, strict=True)}
+                    for name, of_tasks in scores.items()
+                },
+            },
+        )
+
+    def oracle(self, task: str, file: Path, say: Say) -> float:
+        """What SAC is paid in the end that learned in the real environment: made once."""
+        if (returns := final(file, self.oracle_steps)) is None:
+            say(f"the oracle learns {task} in {self.oracle_steps} real steps")
+            learn(task, self.oracle_steps, SEED, file)
+            returns = final(file, self.oracle_steps)
+            assert returns is not None
+        return float(np.mean(returns))
+
+    def draw(self, summary: dict[str, Any]) -> Any:
+        import matplotlib.pyplot as plt
+
+        figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+        oracles = {**summary["oracle"], "average": float(np.mean(list(summary["oracle"].values())))}
+        for panel, what in zip(panels, (*TASKS, "average"), strict=True):
+            for label, own in summary["curves"].items():
+                task, name = label.split(", ")
+                if task == what:
+                    (line,) = panel.plot(own["x"], own["mean"], "o-", markersize=3, label=name)
+                    panel.fill_between(
+                        own["x"], own["p25"], own["p75"], color=line.get_color(), alpha=0.12, linewidth=0
+                    )
+            panel.axhline(oracles[what], color="grey", linestyle="--", label="oracle")
+            panel.set(title=what, xlabel="exploration step")
+        panels[0].set_ylabel(f"real return over 100 steps (mean, quartiles of {summary['seeds']} seeds)")
+        panels[0].legend(frameon=False, fontsize="small")
+        return figure
+
+
+def paid(runs: list[Seen], task: str, after: tuple[int, ...]) -> np.ndarray:
+    """Mean real return of a task, `[seeds, points]`."""
+    return np.array([[np.mean(run.tasks[task, steps]) for steps in after] for run in runs])
+
+
+def _above(task: str, value: float) -> Judge:
+    """That MAX is paid more than this, in the mean of its seeds."""
+
+    def judge(final: Any) -> tuple[float, bool]:
+        mean = float(np.mean(final["max"][TASKS.index(task)]))
+        return mean, mean > value
+
+    return Judge(judge, ("max",))
+
+
+def _compared(task: str, one: str, other: str) -> Judge:
+    own, place = better((one,), (other,)), TASKS.index(task)
+    return Judge(lambda final: own.of({name: [each[place]] for name, each in final.items()}), own.lines)
+
+
+def _suffices(final: Any) -> tuple[float, bool]:
+    """Random exploration, as a share of MAX's return."""
+    random, own = (float(np.mean(final[name][0])) for name in ("random", "max"))
+    share = random / own if own > 0 else float("nan")
+    return share, share >= ENOUGH
+
+
+ENOUGH = 0.75
+
+CLAIMS = (
+    Claim("active methods beat reactive ones: average return gained", "outperform", better(ACTIVE, REACTIVE)),
+    Claim("MAX beats TVAX: average return gained", "noticeably better", better(("max",), ("tvax",))),
+    Claim(
+        "MAX beats random on flipping: return gained",
+        "needs directed exploration",
+        _compared("flipping", "max", "random"),
+    ),
+    Claim(
+        "random suffices for running: its share of MAX's return, at least 0.75",
+        "sufficient",
+        Judge(_suffices, ("max", "random")),
+    ),
+    Claim("our target for MAX, running above 357: mean return", "-", _above("running", 357.0)),
+    Claim("our target for MAX, flipping above 594: mean return", "-", _above("flipping", 594.0)),
+)

@@ -1,0 +1,83 @@
+"""A trial: a run, and what is asked of it on the way. It is data; how far it has come is read off its folder."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from maxplore.errors import InputError
+from maxplore.runs.directory import Folder, write_text
+from maxplore.runs.record import Record
+
+Solved = tuple[str, int]
+"""A task, and the steps of D that it was solved from."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What to do: in plain numbers and words, so that any machine can be told."""
+
+    env: str
+    method: str
+    seed: int
+    steps: int
+    preset: str = "fast"
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Of the method, by name."""
+    landscapes: tuple[int, ...] = ()
+    """Steps after which the utility is kept over the whole plane of states, of which there are two dimensions."""
+    tasks: tuple[str, ...] = ()
+    """Named tasks that are solved from D,"""
+    after: tuple[int, ...] = ()
+    """each from the first so many steps of it,"""
+    solving: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """with these settings of exploitation,"""
+    episodes: int = 3
+    """and rated in so many real episodes."""
+
+    @property
+    def asked(self) -> list[Solved]:
+        """Tasks to solve."""
+        return [(task, steps) for steps in self.after if steps <= self.steps for task in self.tasks]
+
+    def write(self, file: Path) -> None:
+        """Put it down where a worker finds it."""
+        write_text(file, json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def read(cls, file: Path) -> "Trial":
+        """What was put down, or an `InputError`."""
+        try:
+            plain = json.loads(file.read_text())
+            lists = {name: tuple(plain[name]) for name in ("landscapes", "tasks", "after")}
+            return cls(**{**plain, **lists})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{file} is no trial, or damaged ({type(error).__name__}: {error})") from None
+
+
+class Done(NamedTuple):
+    """How far a trial is."""
+
+    steps: int
+    solved: frozenset[Solved]
+
+    def ends(self, trial: Trial) -> bool:
+        """Whether nothing is left to do."""
+        return self.steps >= trial.steps and self.solved.issuperset(trial.asked)
+
+
+def done(trial: Trial, path: Path) -> Done:
+    """How far the trial in this folder is; an `InputError` if it holds another run."""
+    folder = Folder(path)
+    if not folder.is_run:
+        return Done(0, frozenset())
+    config = folder.read_config()
+    for name in ("env", "env_kwargs", "method", "preset", "seed", "settings"):
+        own, asked = getattr(config, name), getattr(trial, name)
+        asked = json.loads(json.dumps(asked))
+        if own != asked:
+            raise InputError(f"{path} has a run with {name} {own!r}, expected {asked!r}: give another --out")
+    with Record.read(folder.record) as record:
+        return Done(record.steps, frozenset((row["task"], row["step"]) for row in record.tasks()))

@@ -1,0 +1,122 @@
+"""Every figure from end to end, at a size that only shows that everything works."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from maxplore.experiments import EXPERIMENTS, ant_maze, half_cheetah, mountain_car
+from maxplore.experiments.swept import Seen
+from maxplore.runs.directory import Folder
+from maxplore_cli import main
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory):
+    """`maxplore reproduce all --preset smoke`."""
+    out = tmp_path_factory.mktemp("figures")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(out / "compiled")  # what one worker compiled serves the next
+    try:
+        assert main(["reproduce", "all", "--preset", "smoke", "--out", str(out)]) == 0
+        yield out
+    finally:
+        del os.environ["JAX_COMPILATION_CACHE_DIR"]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_figure_has_numbers_claims_and_pictures(every, name):
+    summary = json.loads((every / name / "summary.json").read_text())
+    assert summary["figure"] == name
+    assert summary["command"] == f"maxplore reproduce {name} --preset smoke --seeds 1"
+    assert summary["curves"]
+    for curve in summary["curves"].values():
+        assert len({len(curve[key]) for key in ("x", "median", "p25", "p75")}) == 1
+    for claim in summary["claims"]:
+        assert set(claim) == {"claim", "paper", "measured", "holds"}
+    assert summary["claims"] or name == "chain-grid"
+    assert (every / name / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (every / name / f"{name}.svg").read_text()[:1000]
+    assert not list((every / name).glob("*.part"))
+
+
+def test_more_seeds_are_added_and_none_is_run_again(every, capsys):
+    runs = every / "mountain-car" / "runs"
+    first = Folder(runs / "max-1000").read_config().name
+    before = (runs / "max-1000" / "run.sqlite").read_bytes()
+    assert (
+        main(["reproduce", "mountain-car", "--preset", "smoke", "--seeds", "2", "--out", str(every / "mountain-car")])
+        == 0
+    )
+    assert "1 of 2 runs are there already" in capsys.readouterr().out
+    assert Folder(runs / "max-1000").read_config().name == first
+    assert (runs / "max-1000" / "run.sqlite").read_bytes() == before
+    assert json.loads((every / "mountain-car" / "summary.json").read_text())["seeds"] == 2
+
+
+def test_tasks_are_those_of_the_run(every):
+    summary = json.loads((every / "half-cheetah" / "summary.json").read_text())
+    assert set(summary["returns"]) == {"max", "random"}
+    assert set(summary["returns"]["max"]) == set(summary["oracle"]) == {"running", "flipping"}
+    assert summary["curves"]["running, max"]["x"] == [60]
+    average = np.mean([summary["returns"]["max"][task][0][0] for task in ("running", "flipping")])
+    np.testing.assert_allclose(summary["curves"]["average, max"]["mean"], [average], atol=0.01)
+
+
+def test_the_maze_is_explored_cell_by_cell():
+    places = [(0, 0), (0.1, 2.1), (9, 9), (0, 4), (2, 4), (0, 2)]
+    states = np.zeros((6, 31))
+    states[:, 2:4] = places
+    run = Seen(states, np.array([0, 0, 0, 1, 1, 1]), {})
+    np.testing.assert_allclose(ant_maze.explored(run, np.array([1, 2, 3, 4, 5, 6])), np.array([1, 2, 2, 3, 4, 4]) / 7)
+    x, y, when = np.array(ant_maze.positions([run], 6)).T
+    np.testing.assert_allclose([x, y], np.array(places).T, atol=1e-3)
+    np.testing.assert_allclose(when, np.array([0, 1, 2, 0, 1, 2]) / 300, atol=1e-3)
+
+
+def test_the_flag_and_the_cells():
+    states = np.array([[-0.5, 0.0], [0.44, 0.0], [0.46, 0.01], [0.5, 0.0]])
+    assert mountain_car.first_at_flag(states) == 3
+    assert mountain_car.first_at_flag(states[:2]) == np.inf
+    assert mountain_car.covered(states) == 4
+    assert mountain_car.covered(np.repeat(states[:1], 9, axis=0)) == 1
+
+
+def test_claims_are_judged_on_means_of_seeds():
+    final = {
+        "max": [np.array([400.0, 380.0, 420.0]), np.array([600.0, 610.0, 620.0])],
+        "random": [np.array([350.0, 360.0, 340.0]), np.array([10.0, 0.0, -10.0])],
+    }
+    verdicts = {
+        claim.claim: claim.judged(final) for claim in half_cheetah.CLAIMS if set(claim.judge.lines) <= set(final)
+    }
+    assert len(verdicts) == 4
+    assert all(verdict["holds"] for verdict in verdicts.values())
+    assert verdicts["our target for MAX, running above 357: mean return"]["measured"] == 400.0
+    worse = {**final, "max": [np.array([-1.0, 2.0, 0.0]), np.array([5.0, 8.0, -9.0])]}
+    assert not any(
+        claim.judged(worse)["holds"] for claim in half_cheetah.CLAIMS if set(claim.judge.lines) <= set(worse)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["half-cheetah", "--methods", "max", "maxx"],
+            "half-cheetah: --methods has 'maxx', expected some of max, tvax",
+        ),
+        (["mountain-car", "--methods", "max"], "mountain-car: --methods is no option of this figure"),
+        (["chain", "--steps", "5"], "chain: --steps is no option of this figure, expected one of --seeds, --episodes"),
+        (["ant-maze", "--steps", "0"], "--steps is 0, expected"),
+        (["chain", "--preset", "tiny"], "--preset is 'tiny', expected one of fast, paper, smoke"),
+        (["all", "--configs", "2"], "chain: --configs is no option of this figure"),
+    ],
+)
+def test_bad_sizes_are_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
