@@ -122,6 +122,12 @@ def test_a_trial_is_data(tmp_path):
 def test_a_landscape_is_the_mean_utility_over_actions(tmp_path):
     env = gym.make("maxplore/MountainCar-v0")
     explorer = Explorer(env.observation_space, env.action_space, preset="smoke", seed=0)
+    seen, _ = env.reset(seed=0)
+    for _ in range(12):
+        action = env.action_space.sample()
+        following, *_ = env.step(action)
+        explorer.tell(seen, action, following)
+        seen = following
     keep_landscape(explorer, tmp_path / "landscape.npz")
     kept = np.load(tmp_path / "landscape.npz", allow_pickle=False)
     assert kept["utility"].shape == (GRID, GRID)
