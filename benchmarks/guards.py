@@ -54,10 +54,7 @@ def main() -> None:
     done = {(row["guard"], row["task"], row["method"], row["seed"]) for row in rows}
     for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
         todo = [
-            (guard, task)
-            for guard in GUARDS
-            for task in study.tasks
-            if (guard, task, asked.method, seed) not in done
+            (guard, task) for guard in GUARDS for task in study.tasks if (guard, task, asked.method, seed) not in done
         ]
         if not todo:
             continue

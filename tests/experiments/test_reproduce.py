@@ -56,7 +56,7 @@ def test_an_interrupt_is_one_line(tmp_path, capsys, monkeypatch):
     ("arguments", "message"),
     [
         (["reproduce", "chian"], "figure is 'chian', expected one of chain, chain-lengths"),
-        (["reproduce", "chain", "--seeds", "0"], "--seeds is 0, expected at least 1"),
+        (["reproduce", "chain", "--seeds", "0"], "--seeds is 0, expected a whole number of at least 1"),
         (["reproduce", "chain", "--configs", "2"], "chain: --configs is no option of this figure"),
         (["reproduce", "chain-grid", "--configs", "-1"], "--configs is -1, expected at least 1, or 0 for all"),
     ],

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -84,6 +84,7 @@ class Measured(NamedTuple):
     """What the curves do not say: raw numbers of every seed, graphs, tables."""
 
 
+@runtime_checkable
 class Experiment(Protocol):
     """A figure of the paper, in some size."""
 

@@ -1,0 +1,89 @@
+"""How the real return of a task grows when its policy may try 1, 5 and 20 real episodes, told and learned from.
+
+    python benchmarks/refinement.py [--tasks running flipping] [--seeds 1] [--method max]
+
+On Half Cheetah, from the D of `exploration.py half-cheetah --steps 20000` (made if it is not there). Policies are rated
+in three real episodes that nobody learns from. One process, one core. A row that is finished is kept in
+runs/benchmarks/ and never made again. Writes results/benchmarks/refinement.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from exploitation import STUDIES, explored
+from exploration import FIRST_SEED, commit
+
+import maxplore
+from maxplore.tasks import TASKS
+
+ROUNDS = (1, 4, 15)
+"""Real episodes after the first, the second and the third solution."""
+
+
+def rate(policy: maxplore.TaskPolicy, env: gym.Env[Any, Any], told: int) -> dict[str, Any]:
+    """What a policy is really paid, after so many real episodes were told."""
+    returns, forecast = policy.evaluate(env, 3, seed=10_000), policy.report.forecast
+    row = {
+        "episodes": told,
+        "returns": [round(float(x), 2) for x in returns],
+        "mean": round(float(returns.mean()), 2),
+        "forecast": [round(forecast.low, 2), round(forecast.high, 2)],
+    }
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", default=["running", "flipping"], choices=TASKS)
+    parser.add_argument("--method", default="max")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
+    asked = parser.parse_args()
+    for folder in (asked.runs, asked.out):
+        folder.mkdir(parents=True, exist_ok=True)
+    path, study = asked.runs / "refinement.jsonl", STUDIES["half-cheetah"]
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {(row["task"], row["method"], row["seed"]) for row in rows}
+    env = gym.make(study.env)
+    for seed in range(FIRST_SEED, FIRST_SEED + asked.seeds):
+        for task in asked.tasks:
+            if (task, asked.method, seed) in done:
+                continue
+            explorer, used = explored("half-cheetah", study, asked.method, seed, asked.runs), time.process_time()
+            rated, told = [], 0
+            for refined in maxplore.refine(explorer, env, task, episodes=ROUNDS, seed=20_000, horizon=100):
+                rated.append(rate(refined.policy, env, told))
+                told += len(refined.returns)
+            rated.append(rate(explorer.exploit(task, seed=len(ROUNDS), horizon=100), env, told))
+            row = {
+                "task": task,
+                "method": asked.method,
+                "seed": seed,
+                "commit": commit(),
+                "rated": rated,
+                "cpu_seconds": round(time.process_time() - used, 1),
+            }
+            rows.append(row)
+            with path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+    result = {
+        "what": "Half Cheetah, 20000 steps without reward; then the task's own policy in real episodes, told to the "
+        "explorer, and the task solved again; three real episodes a rating",
+        "command": f"python benchmarks/refinement.py {' '.join(sys.argv[1:])}".strip(),
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
+        "runs": rows,
+    }
+    (asked.out / "refinement.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
