@@ -1,6 +1,6 @@
 """Guards against living off a model's errors, compared by what policies are really paid on Half Cheetah.
 
-    python benchmarks/guards.py [--seeds 3] [--first-seed 1000] [--method max]
+    python benchmarks/guards.py [--seeds 3] [--first-seed 1000] [--method max] [--guards pessimism penalty]
 
 Every guard gets the same D (that of `exploration.py half-cheetah --steps 20000`, made if it is not there), the same
 seeds, the same solver's budget, and is rated in three real episodes. Guards that ask for the same model share it. One
@@ -36,12 +36,14 @@ GUARDS: dict[str, dict[str, Any]] = {
     "short walks from D": {"temperature": 0.1, "from_history": 1.0, "solver_steps": 8, "actors": 400},
     "own parts of D": {"temperature": 0.1, **OWN},
     "own parts of D and penalty": {"temperature": 0.1, "penalty": 5.0, **OWN},
+    "own parts of D and pessimism": {"temperature": 0.1, "pessimistic": True, **OWN},
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", default="max")
+    parser.add_argument("--guards", nargs="+", default=list(GUARDS), choices=GUARDS, metavar="GUARD")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))

@@ -80,7 +80,8 @@ class AntMazeFigure:
 
         shown = summary["positions"]
         figure = plt.figure(figsize=(11.5, 7.2), layout="constrained")
-        above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1))
+        halves: Any = figure.subfigures(2, 1, height_ratios=(1.15, 1))
+        above, below = halves
         plan, curves = above.subplots(1, 2, width_ratios=(1, 2.4))
         _draw_environment(plan)
         for name, own in summary["curves"].items():

@@ -50,9 +50,9 @@ class Trial:
     def read(cls, file: Path) -> "Trial":
         """What was put down, or an `InputError`."""
         try:
-            plain = json.loads(file.read_text())
-            lists = {name: tuple(plain[name]) for name in ("landscapes", "tasks", "after")}
-            return cls(**{**plain, **lists})
+            plain: dict[str, Any] = json.loads(file.read_text())
+            plain |= {name: tuple(plain[name]) for name in ("landscapes", "tasks", "after")}
+            return cls(**plain)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{file} is no trial, or damaged ({type(error).__name__}: {error})") from None
 
