@@ -1,7 +1,6 @@
 """Every figure from end to end, at a size that only shows that everything works."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -16,12 +15,8 @@ from maxplore_cli import main
 def every(tmp_path_factory):
     """`maxplore reproduce all --preset smoke`."""
     out = tmp_path_factory.mktemp("figures")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(out / "compiled")  # what one worker compiled serves the next
-    try:
-        assert main(["reproduce", "all", "--preset", "smoke", "--out", str(out)]) == 0
-        yield out
-    finally:
-        del os.environ["JAX_COMPILATION_CACHE_DIR"]
+    assert main(["reproduce", "all", "--preset", "smoke", "--out", str(out)]) == 0
+    return out
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -37,7 +32,9 @@ def test_a_figure_has_numbers_claims_and_pictures(every, name):
     assert summary["claims"] or name == "chain-grid"
     assert (every / name / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (every / name / f"{name}.svg").read_text()[:1000]
-    assert not list((every / name).glob("*.part"))
+    others = {"runs", "grid.jsonl", "oracle-running.json", "oracle-flipping.json"}
+    files = {file.name for file in (every / name).iterdir()} - others
+    assert files == {f"{name}.png", f"{name}.svg", "summary.json"}, "nothing half-written"
 
 
 def test_more_seeds_are_added_and_none_is_run_again(every, capsys):
@@ -56,7 +53,7 @@ def test_more_seeds_are_added_and_none_is_run_again(every, capsys):
 
 def test_tasks_are_those_of_the_run(every):
     summary = json.loads((every / "half-cheetah" / "summary.json").read_text())
-    assert set(summary["returns"]) == {"max", "random"}
+    assert set(summary["returns"]) == {"max"}
     assert set(summary["returns"]["max"]) == set(summary["oracle"]) == {"running", "flipping"}
     assert summary["curves"]["running, max"]["x"] == [60]
     average = np.mean([summary["returns"]["max"][task][0][0] for task in ("running", "flipping")])

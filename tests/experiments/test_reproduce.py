@@ -27,7 +27,8 @@ from maxplore_cli import main
 SMALL_MODEL = MemberConfig(members=2, depth=1, width=16, activation="tanh", first_gain=6.0)
 
 
-def test_a_figure_is_written_with_its_numbers_and_its_claims(tmp_path, capsys):
+def test_a_figure_says_what_to_type_for_it_and_tells_its_claims(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("maxplore.experiments.exploration.explored_shares", lambda _, seeds, n: np.ones((seeds, n)))
     assert main(["reproduce", "chain-trap", "--seeds", "1", "--episodes", "5", "--out", str(tmp_path / "new")]) == 0
     summary = json.loads((tmp_path / "new" / "summary.json").read_text())
     assert {"figure", "command", "version", "config", "seeds", "claims", "curves"} < set(summary)
@@ -35,8 +36,6 @@ def test_a_figure_is_written_with_its_numbers_and_its_claims(tmp_path, capsys):
     assert {"MAX", "MAX, trap", "oracle"} < set(summary["curves"]) == set(summary["episodes_needed"])
     for curve in summary["curves"].values():
         assert len(curve["x"]) == len(curve["median"]) == len(curve["p25"]) == len(curve["p75"]) == 5
-    for suffix in ("png", "svg"):
-        assert (tmp_path / "new" / f"chain-trap.{suffix}").stat().st_size > 1000
     assert len(list((tmp_path / "new").iterdir())) == 3, "nothing half-written"
     told = capsys.readouterr().out
     assert all(claim["claim"] in told for claim in summary["claims"])

@@ -68,7 +68,7 @@ class AntMazeFigure:
         return Measured(
             {"trial": repr(next(iter(trials.values())))},
             judged(CLAIMS, {name: [values.mean(axis=1), values[:, -1]] for name, values in shares.items()}),
-            {name: curve(marks, values) for name, values in shares.items()},
+            {name: curve(marks.tolist(), values) for name, values in shares.items()},
             {
                 "final_fraction": {name: values[:, -1].round(4).tolist() for name, values in shares.items()},
                 "positions": {str(mark): positions(shown, mark) for mark in self.marks},
