@@ -124,6 +124,10 @@ class Report:
     """Of the runs."""
     out: Path | None = None
     """The page; by default report.html in the (first) run's directory."""
+    watch: bool = False
+    """Serve the page on this machine instead, and refresh it while the run goes on, until Ctrl-C."""
+    port: int = 0
+    """Of that server; 0 is any that is free."""
 
 
 @dataclass(frozen=True)
@@ -265,4 +269,6 @@ def _refused(reason: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from maxplore_cli import main as imported  # its commands are those that the package knows
+
+    sys.exit(imported())
