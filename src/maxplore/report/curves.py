@@ -17,7 +17,7 @@ from maxplore.runs.figures import Curve
 TITLES = {
     "utility": ("Utility that plans promise", "nats"),
     "saturation": ("Saturation of the utility", "share of ln N"),
-    "error": ("Model error, rows held out", "variances of the change"),
+    "error": ("Model error, rows held out", "share of the variance"),
     "nll": ("Negative log likelihood, rows held out", "nats"),
     "calibration": ("Truth inside the middle 80%", "share"),
     "coverage": ("Coverage", "bins a dimension"),
@@ -39,7 +39,7 @@ ROWS = 12
 COLOURS = 8
 """That the style sheet has; further lines repeat them, dashed."""
 
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 372.0, 12.0, 168.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 360.0, 12.0, 168.0
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,10 @@ def _chart(metric: str, own: Sequence[Line]) -> str:
     log = metric in ("error", "utility") and min(values) > 0 and max(values) > 30 * min(values)
     aim = [0.8, 0.0, 1.0] if metric == "calibration" else [0.0, 1.0] if metric == "saturation" else []
     x = svg.scale([0, *(row[0] for band in found.values() for row in band)], LEFT, RIGHT)
-    y = svg.scale([*values, *aim], BOTTOM, TOP, log=log)
+    y = svg.scale([*values, *aim], BOTTOM, TOP, log=log, room=0.0 if aim else 0.05)
     parts = [svg.frame(x, y, "step", unit + (", log scale" if log else ""))]
     if metric == "calibration":
         parts.append(f'<path class="aim" d="M{LEFT} {y(0.8):.1f}H{RIGHT}"/>')
-        parts.append(svg.text(RIGHT, y(0.8) - 5, "0.8 is right", "tick end"))
     for k, band in found.items():
         if own[k].banded:
             around = [(x(at), y(high)) for at, _, _, high in band] + [(x(at), y(low)) for at, low, _, _ in band[::-1]]
@@ -124,6 +123,8 @@ def _chart(metric: str, own: Sequence[Line]) -> str:
         parts.append(f'<path class="line {_kind(k)}" d="{svg.path(points)}"/>')
         if len(points) <= 3:
             parts += [f'<circle class="dot {_kind(k)}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>' for a, b in points]
+    if metric == "calibration":
+        parts.append(svg.text(RIGHT, y(0.8) + 15, "0.8 is right", "tick end halo"))
     words = "; ".join(
         f"{own[k].name}: from {band[0][2]:.3g} at step {band[0][0]:.0f} to {band[-1][2]:.3g} at step {band[-1][0]:.0f}"
         for k, band in found.items()

@@ -17,7 +17,7 @@ MOST_PAIRS = 4000
 MOST_ROWS = 200
 """Of the table below."""
 
-IN_ROW, GAP, ROW, RADIUS, LANE = 10, 38.0, 62.0, 11.5, 6.0
+IN_ROW, GAP, ROW, RADIUS, LANE = 10, 39.0, 58.0, 9.5, 4.5
 """Nodes of a row, how far they and their rows are apart, how large they are, and how far an edge is off their line."""
 
 LONGEST_CHAIN, MOST_ACTIONS = 120, 4
@@ -155,7 +155,7 @@ def _spot(state: int) -> tuple[float, float]:
 
 
 def _width(count: int) -> float:
-    return round(1.2 + 1.1 * math.log10(1 + count), 2)
+    return round(1.2 + 0.8 * math.log10(1 + count), 2)
 
 
 def _graph(world: World, label: str) -> str:
@@ -163,11 +163,11 @@ def _graph(world: World, label: str) -> str:
     parts: list[str] = []
     for number, (state, action, following) in enumerate(world.edges):
         pair, count = state * actions + action, int(world.seen[-1, number])
-        parts.append(
-            f'<path class="edge a{action}" data-edge="{number}" data-pair="{pair}" '
-            f'd="{_arrow(state, action, following)}" '
-            f'stroke="{_fill(world, state, action)}" stroke-width="{_width(count)}"/>'
-        )
+        for kind, line in zip((f"edge a{action}", "edge"), _arrow(state, action, following), strict=True):
+            parts.append(
+                f'<path class="{kind}" data-edge="{number}" data-pair="{pair}" d="{line}" '
+                f'stroke="{_fill(world, state, action)}" stroke-width="{_width(count)}"/>'
+            )
     for state in range(states):
         x, y = _spot(state)
         parts.append(f'<circle class="node" data-node="{state}" cx="{x:g}" cy="{y:g}" r="{RADIUS}" ')
@@ -181,7 +181,7 @@ def _graph(world: World, label: str) -> str:
     height = 34 + ROW * ((states - 1) // IN_ROW) + 40
     if world.utility is not None:
         parts.append(svg.bar(402, 20, 20 + 170, svg.bar_labels(0, world.most), "utility (nats)"))
-    return svg.drawing(480, max(height, 215), "".join(parts), label)
+    return svg.drawing(480, max(height, 215), "".join(parts), label, "pairs")
 
 
 def _beside(x: float, y: float, action: int, actions: int, away: float) -> tuple[float, float]:
@@ -190,21 +190,24 @@ def _beside(x: float, y: float, action: int, actions: int, away: float) -> tuple
     return x + away * math.sin(turn), y - away * math.cos(turn)
 
 
-def _arrow(state: int, action: int, following: int) -> str:
+def _arrow(state: int, action: int, following: int) -> tuple[str, str]:
+    """The shaft and the head of an arrow; one that goes nowhere is a loop, above for the first action."""
     (x, y), (p, q) = _spot(state), _spot(following)
     if state == following:
-        a, b = _beside(x, y, action, 2, RADIUS - 1)
-        up = 1 if b < y else -1
-        return f"M{x - 4.5:.1f} {b:.1f}A5.5 6.5 0 1 {1 if up > 0 else 0} {x + 4.5:.1f} {b:.1f}"
+        up = -1 if action == 0 else 1
+        a = y + up * (RADIUS - 1.5)
+        return (
+            f"M{x - 4:.1f} {a:.1f}A5.5 6 0 1 {int(up < 0)} {x + 4:.1f} {a:.1f}",
+            f"M{x + 7:.1f} {a + up * 3.5:.1f}L{x + 4:.1f} {a:.1f}L{x + 2.5:.1f} {a + up * 4.5:.1f}",
+        )
     length = math.hypot(p - x, q - y)
     u, v = (p - x) / length, (q - y) / length
-    start, end = RADIUS * 0.85, length - RADIUS * 0.85
+    begin, end = RADIUS, length - RADIUS - 0.5
     off = -LANE  # to the left of the way it goes, so that two ways do not lie on each other
-    a, b = x + u * start - v * off, y + v * start + u * off
+    a, b = x + u * begin - v * off, y + v * begin + u * off
     c, d = x + u * end - v * off, y + v * end + u * off
-    wings = [(c - 4 * u - 3 * side * v, d - 4 * v + 3 * side * u) for side in (1, -1)]
-    (e, f), (g, h) = wings
-    return f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}M{e:.1f} {f:.1f}L{c:.1f} {d:.1f}L{g:.1f} {h:.1f}"
+    (e, f), (g, h) = [(c - 4.5 * u - 3.2 * side * v, d - 4.5 * v + 3.2 * side * u) for side in (1, -1)]
+    return f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}", f"M{e:.1f} {f:.1f}L{c:.1f} {d:.1f}L{g:.1f} {h:.1f}"
 
 
 def _grid(world: World, label: str) -> str:
@@ -231,4 +234,4 @@ def _grid(world: World, label: str) -> str:
     height = 18 + block * (-(-states // wide))
     if world.utility is not None:
         parts.append(svg.bar(394, 18, 18 + 170, svg.bar_labels(0, world.most), "utility (nats)"))
-    return svg.drawing(472, max(height, 210), "".join(parts), label)
+    return svg.drawing(472, max(height, 210), "".join(parts), label, "pairs")

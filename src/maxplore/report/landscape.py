@@ -31,6 +31,9 @@ BYTES = 300_000
 FEWEST, POINTS = 6, 1500
 """Moments that are kept at least; places of the way that are kept at most, fewer on a page of many runs."""
 
+MANY = 500
+"""Places from which on the way is drawn fainter, so that it does not hide what is under it."""
+
 NONE = 2**16 - 1
 """In the place of a utility that is not a number."""
 
@@ -133,8 +136,8 @@ def drawn(story: Story, land: Land) -> str:
     x, y = (svg.Scale(0, 1, LEFT, RIGHT), svg.Scale(0, 1, BOTTOM, TOP))
     parts = ['<g class="cells" aria-hidden="true">', *_cells(land, across, up), "</g>"]
     parts.append(f'<rect class="plot" x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{BOTTOM - TOP}"/>')
-    line = _way(land, across, up)
-    parts.append(f'<path class="way under" d="{line}"/><path class="way" d="{line}"/>')
+    line, many = _way(land, across, up), " many" if len(land.way) > MANY else ""
+    parts.append(f'<path class="way under{many}" d="{line}"/><path class="way{many}" d="{line}"/>')
     here = land.way[-1] / 65535
     parts.append(f'<circle class="here" cx="{x(here[across]):.1f}" cy="{y(here[up]):.1f}" r="4.5"/>')
     ticks = data(land)["dims"]

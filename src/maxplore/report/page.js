@@ -4,6 +4,7 @@
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const words = (text) => new Uint16Array(bytes(text).buffer);
 const put = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
+const CHOICES = ["across", "up", "way", "states", "colours"];
 const chosen = {}; // by the run's name: what its controls say
 
 function begin() {
@@ -29,7 +30,7 @@ function begin() {
 
 function keep(run, controls) {
   const own = { last: controls.moment.value === controls.moment.max, step: run.steps[controls.moment.value] };
-  ["across", "up", "states", "colours"].forEach((name) => { if (controls[name]) own[name] = controls[name].value; });
+  CHOICES.forEach((name) => { if (controls[name]) own[name] = controls[name].value; });
   chosen[run.name] = own;
 }
 
@@ -38,7 +39,7 @@ function restore(run, controls) {
   if (!own) return;
   const later = run.steps.findIndex((step) => step >= own.step);
   controls.moment.value = own.last || later < 0 ? controls.moment.max : later;
-  ["across", "up", "states", "colours"].forEach((name) => { if (controls[name]) controls[name].value = own[name]; });
+  CHOICES.forEach((name) => { if (controls[name]) controls[name].value = own[name]; });
 }
 
 function draw(section, run, controls, colour) {
@@ -88,12 +89,14 @@ function drawLand(map, run, moment, controls, colour) {
     map.querySelectorAll(".tick.bar").forEach((label, k) => { label.textContent = land.labels[which][k]; });
   }
   const begins = new Set(land.starts);
-  let line = "", last = 0;
-  for (let k = 0; k < land.waySteps.length && land.waySteps[k] <= run.steps[moment]; k++, last++) {
+  const upto = land.waySteps.filter((step) => step <= run.steps[moment]).length;
+  const episode = Math.max(0, ...land.starts.filter((k) => k < upto));
+  let line = "";
+  for (let k = [0, episode, upto][Number(controls.way.value)]; k < upto; k++) {
     line += (begins.has(k) ? "M" : "L") + place(k, across, left, right) + " " + place(k, up, bottom, top);
   }
   map.querySelectorAll(".way").forEach((path) => path.setAttribute("d", line));
-  const here = Math.max(last - 1, 0);
+  const here = Math.max(upto - 1, 0);
   put(map.querySelector(".here"), { cx: place(here, across, left, right), cy: place(here, up, bottom, top) });
   ticks(map.querySelector(".x-ticks"), land.dims[across].ticks, (at) => [left + (right - left) * at, bottom + 16], "tick middle");
   ticks(map.querySelector(".y-ticks"), land.dims[up].ticks, (at) => [left - 6, bottom + (top - bottom) * at + 4], "tick end");
@@ -129,7 +132,7 @@ function drawWorld(section, run, moment, colour) {
   });
   graph.querySelectorAll("[data-edge]").forEach((node) => {
     const count = seen[moment][Number(node.dataset.edge)];
-    put(node, { visibility: count ? "visible" : "hidden", "stroke-width": (1.2 + 1.1 * Math.log10(1 + count)).toFixed(2) });
+    put(node, { visibility: count ? "visible" : "hidden", "stroke-width": (1.2 + 0.8 * Math.log10(1 + count)).toFixed(2) });
   });
   graph.querySelectorAll("[data-node]").forEach((node) => {
     const first = Number(node.dataset.node) * actions, own = [...Array(actions).keys()].map((k) => first + k);
@@ -151,20 +154,26 @@ function drawReliable(diagram, places) {
   diagram.querySelector(".reliable").setAttribute("d", points.length ? `M${points.join("L")}` : "");
 }
 
+// What is folded, by the run, the figure and the words that it is under.
+function named(details) {
+  const figure = details.closest("figure"), run = details.closest(".run");
+  return [run && run.dataset.run, figure && figure.firstElementChild.textContent, details.firstElementChild.textContent].join("|");
+}
+
 async function follow() {
   try {
     const version = await (await fetch("version")).text();
     const playing = [...document.querySelectorAll("video")].some((video) => !video.paused);
     if (version && version !== document.body.dataset.version && !playing) {
       const next = new DOMParser().parseFromString(await (await fetch("./")).text(), "text/html");
-      const opened = [...document.querySelectorAll("details")].map((own) => own.open);
-      const focused = document.activeElement && document.activeElement.name;
+      const opened = new Map([...document.querySelectorAll("details")].map((own) => [named(own), own.open]));
+      const focused = document.activeElement, within = focused && focused.closest(".run");
       document.querySelector("main").replaceWith(next.querySelector("main"));
-      document.querySelectorAll("details").forEach((own, k) => { if (k in opened) own.open = opened[k]; });
+      document.querySelectorAll("details").forEach((own) => { own.open = opened.get(named(own)) ?? own.open; });
       document.title = next.title;
       document.body.dataset.version = next.body.dataset.version;
       begin();
-      if (focused) { const again = document.querySelector(`[name="${focused}"]`); if (again) again.focus(); }
+      if (within && focused.name) document.querySelector(`[data-run="${within.dataset.run}"] [name="${focused.name}"]`)?.focus();
     }
   } catch (gone) {
     // The watcher has ended; the page stays as it was, and looks again.

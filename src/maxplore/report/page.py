@@ -44,14 +44,14 @@ def page(folders: Sequence[Folder], place: Path | None = None) -> str:
         pictures, own = _pictures(story, len(stories)) if number < DETAILED else (_LEFT_OUT, {})
         films, room = _films(story, place, room)
         data.append({"name": story.name, **own})
-        inside = _asked(story) + pictures + films + _events(story)
-        sections.append(_section(number, story.name, inside, alone=len(stories) == 1))
+        asked = _asked(story) if len(stories) > 1 else ""
+        sections.append(_section(number, story.name, asked + pictures + films + _events(story), len(stories) == 1))
     names = [story.name for story in stories]
     title = joined(names) if len(names) <= 3 else f"{len(names)} runs"
     downstream = tasks.drawn(stories)
     main = (
         f"<main><header><p class=brand>maxplore</p><h1>{escape(title)}</h1><p class=lead>{_lead(stories)}</p></header>"
-        f"{_overview(stories) if len(stories) > 1 else ''}"
+        f"{_overview(stories) if len(stories) > 1 else _asked(stories[0])}"
         f"<section><h2>How it learned</h2>{curves.drawn(stories)}</section>"
         f"{f'<section><h2>What came of tasks</h2>{downstream}</section>' if downstream else ''}{''.join(sections)}"
         f"{embedded('data', {'palette': svg.PALETTE, 'runs': data})}</main>"
@@ -88,7 +88,7 @@ def _overview(stories: Sequence[Story]) -> str:
     return f"<section><h2>The runs, as they stand</h2>{table(heads, rows, 'overview')}</section>"
 
 
-def _section(number: int, name: str, inside: str, *, alone: bool) -> str:
+def _section(number: int, name: str, inside: str, alone: bool) -> str:
     if alone:
         return f'<section class="run" data-run="{number}">{inside}</section>'
     opened = " open" if number == 0 else ""
@@ -104,11 +104,11 @@ def _asked(story: Story) -> str:
         "settings": _listed(own.settings) or "the usual ones",
         "steps": f"{story.steps:,} of {story.aimed:,}; a checkpoint every {own.checkpoint_every:,}",
         "command": own.command or "none: begun from Python",
-        "folder": str(story.folder.path),
         "versions": _listed(own.versions),
     }
     every = folded("every setting in force", table(("setting", "value"), sorted(own.in_force.items()), "numbers"))
-    return f"<h3>What was asked</h3>{table((), plain.items(), 'asked')}{every}"
+    terms = "".join(f"<div><dt>{escape(term)}</dt><dd>{escape(words)}</dd></div>" for term, words in plain.items())
+    return f'<h3>What was asked</h3><dl class="asked">{terms}</dl>{every}'
 
 
 def _listed(values: dict[str, Any]) -> str:
@@ -144,8 +144,9 @@ def _pictures(story: Story, runs: int) -> tuple[str, dict[str, Any]]:
     data["steps"], data["words"] = [frame.step for frame in story.frames], sayings
     words = f'<p class="words">{escape(sayings[-1])}</p>' if sayings[-1] else ""
     head = "What is known, and what is not" if story.surveyed else "Where it has been"
+    head = f"<h2>{head}</h2>" if runs == 1 else f"<h3>{head}</h3>"
     charts = f'<div class="charts wide">{"".join(parts)}</div>'
-    return f"<h3>{head}</h3>{_controls(story, land)}{words}{charts}", data
+    return f"{head}{_controls(story, land)}{words}{charts}", data
 
 
 def _controls(story: Story, land: landscape.Land | None) -> str:
@@ -161,6 +162,8 @@ def _controls(story: Story, land: landscape.Land | None) -> str:
             parts.append(f'<label>{name.capitalize()} <select name="{name}">{options}</select></label>')
         if len(land.dims) < len(story.dimensions):
             parts.append(f"<small>{len(land.dims)} of {len(story.dimensions)} dimensions, those that tell most</small>")
+        ways = _options([(0, "all of it"), (1, "the last episode"), (2, "none")], 0)
+        parts.append(f'<label>Way <select name="way">{ways}</select></label>')
         if land.scales:
             states = _options([(0, "all"), (1, "like those visited"), (2, "anywhere in their range")], 0)
             colours = _options([(0, "of this step"), (1, "of all steps")], 0)

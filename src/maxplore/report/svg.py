@@ -36,17 +36,15 @@ class Scale:
         return round_numbers(self.low, self.high)
 
 
-def scale(values: Iterable[float], begin: float, end: float, *, log: bool = False) -> Scale:
-    """A scale that has room for all of them; a single value lies in its middle."""
+def scale(values: Iterable[float], begin: float, end: float, *, log: bool = False, room: float = 0.0) -> Scale:
+    """A scale for all of them, with so much room on either side, as a share; a single value lies in its middle."""
     own = [float(value) for value in values]
     low, high = min(own), max(own)
     if log:
         low, high = 10.0 ** math.floor(math.log10(low) + 1e-9), 10.0 ** math.ceil(math.log10(high) - 1e-9)
         return Scale(low, high if high > low else 10 * low, begin, end, log=True)
-    if not high > low:
-        room = abs(low) or 1.0
-        low, high = low - room / 2, high + room / 2
-    return Scale(low, high, begin, end)
+    more = room * (high - low) if high > low else (abs(low) or 1.0) / 2
+    return Scale(low - more if low else 0.0 if high > 0 else -more, high + more, begin, end)
 
 
 def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
@@ -133,5 +131,7 @@ def bar(x: float, top: float, bottom: float, labels: Sequence[str], title: str) 
 
 def bar_labels(low: float, high: float) -> list[str]:
     """Five numbers for a colour bar; beyond its ends colours do not change."""
-    own = [f"{value:.2g}" for value in np.linspace(low, high, 5)]
+    step = (high - low) / 4
+    digits = 1 + math.ceil(-math.log10(step)) if step > 0 else 9
+    own = [f"{value:.{max(digits, 0)}f}" if digits < 6 else f"{value:.2g}" for value in np.linspace(low, high, 5)]
     return [*own[:-1], f"≥{own[-1]}"]

@@ -54,7 +54,7 @@ def _chart(task: str, rows: Sequence[Tried]) -> str:
     parts = [_axis(x, bottom)]
     for k, row in enumerate(rows):
         y = 30 + ROW * k
-        parts.append(svg.text(LEFT, y - 12, f"{row.run}, after step {row.step:,}", "tick start"))
+        parts.append(svg.text(LEFT, y - 12, f"{row.run}, after step {row.step:,}", "tick halo"))
         if row.forecast is not None:
             a, b, c = map(x, row.forecast)
             parts.append(f'<path class="interval" d="M{a:.1f} {y}H{c:.1f}M{a:.1f} {y - 5}v10M{c:.1f} {y - 5}v10"/>')

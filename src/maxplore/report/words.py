@@ -61,7 +61,7 @@ def region(
     top = highest(utility)
     most, rest = float(utility[top].mean()), float(utility[~top].mean())
     if most < ALIKE * rest:
-        return f"about the same everywhere: mean utility {most:.2g} nats in the highest tenth, {rest:.2g} elsewhere."
+        return f"about the same everywhere: mean utility {most:.3g} nats in the highest tenth, {rest:.3g} elsewhere."
     stands_out = [shift for shift in shifts(states, utility)[:NAMED] if shift.size >= STANDS_OUT]
     where = [
         f"{names[own.dimension]} from {own.low:.3g} to {own.high:.3g} ({_among(seen[:, own.dimension], own)})"
