@@ -72,7 +72,7 @@ def known(story: Story) -> World | None:
         np.add.at(seen[k], which.reshape(-1)[upto], 1)
         np.add.at(tried[k], (triples[upto, 0], triples[upto, 1]), 1)
     tables = [frame.tables["pairs"] for frame in story.frames if frame.tables]
-    utility = np.nan_to_num(np.stack(tables)) if tables else None
+    utility = np.nan_to_num(np.stack(tables)).astype(np.float64) if tables else None
     first = int(space.start), int(moves.start)
     return World(first, steps, [(int(s), int(a), int(f)) for s, a, f in edges], seen, tried, utility)
 

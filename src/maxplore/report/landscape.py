@@ -133,7 +133,7 @@ def data(land: Land) -> dict[str, Any]:
 def drawn(story: Story, land: Land) -> str:
     """The map at the last moment."""
     across, up = land.first
-    x, y = (svg.Scale(0, 1, LEFT, RIGHT), svg.Scale(0, 1, BOTTOM, TOP))
+    x, y = (svg.Scale(0.0, 1.0, LEFT, RIGHT), svg.Scale(0.0, 1.0, BOTTOM, TOP))
     parts = ['<g class="cells" aria-hidden="true">', *_cells(land, across, up), "</g>"]
     parts.append(f'<rect class="plot" x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{BOTTOM - TOP}"/>')
     line, many = _way(land, across, up), " many" if len(land.way) > MANY else ""
@@ -180,7 +180,7 @@ def reliability(story: Story) -> str:
     tables = story.frames[-1].tables if story.frames else {}
     if "reliability" not in tables:
         return ""
-    x, y = svg.Scale(0, 1, LEFT, RIGHT), svg.Scale(0, 1, BOTTOM, TOP)
+    x, y = svg.Scale(0.0, 1.0, LEFT, RIGHT), svg.Scale(0.0, 1.0, BOTTOM, TOP)
     points = [(float(a), float(b)) for a, b in tables["reliability"]]
     title = "Can the models be believed?"
     known = [(a, b) for a, b in points if math.isfinite(b)]
@@ -200,7 +200,7 @@ def reliability(story: Story) -> str:
 
 def reliabilities(story: Story, steps: Sequence[int]) -> list[list[float | None]]:
     """For the script: the places of the diagram's points at every moment."""
-    y = svg.Scale(0, 1, BOTTOM, TOP)
+    y = svg.Scale(0.0, 1.0, BOTTOM, TOP)
     tables = {frame.step: frame.tables for frame in story.frames}
     rows = [tables[step]["reliability"][:, 1].tolist() for step in steps if "reliability" in tables[step]]
     return [[round(y(value), 1) if math.isfinite(value) else None for value in row] for row in rows]
@@ -277,8 +277,7 @@ def smoothed(land: Land, moment: int, across: int, up: int) -> Float[np.ndarray,
 def _way(land: Land, across: int, up: int) -> str:
     """The line through all points, broken where an episode begins."""
     begins = set(land.starts.tolist())
-    x, y = svg.Scale(0, 65535, LEFT, RIGHT), svg.Scale(0, 65535, BOTTOM, TOP)
-    return "".join(
-        f"{'M' if k in begins else 'L'}{x(point[across]):.1f} {y(point[up]):.1f}"
-        for k, point in enumerate(land.way.tolist())
-    )
+    x = LEFT + (RIGHT - LEFT) * land.way[:, across] / 65535
+    y = BOTTOM + (TOP - BOTTOM) * land.way[:, up] / 65535
+    places = zip(x.tolist(), y.tolist(), strict=True)
+    return "".join(f"{'M' if k in begins else 'L'}{a:.1f} {b:.1f}" for k, (a, b) in enumerate(places))

@@ -39,8 +39,9 @@ def data(story: Story) -> dict[str, Any]:
 
 def told(story: Story, step: int) -> str:
     """How far it got."""
-    rows = story.walk.states[story.walk.steps <= step]
-    cells = {cell_at(float(x), float(y)) for x, y in rows[:, [X, Y]]} - {None}
+    rows = story.walk.states[story.walk.steps <= step][:, [X, Y]]
+    places = np.unique(np.rint(rows / CELL), axis=0).tolist()  # a few, of thousands
+    cells = {cell_at(CELL * x, CELL * y) for x, y in places} - {None}
     return f"{len(cells)} of {len(CELLS)} cells were visited up to step {step}."
 
 

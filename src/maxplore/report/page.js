@@ -149,7 +149,9 @@ function drawReliable(diagram, places) {
   diagram.querySelectorAll("circle").forEach((dot, k) => {
     const there = places[k] !== null;
     dot.setAttribute("visibility", there ? "visible" : "hidden");
-    if (there) { dot.setAttribute("cy", places[k]); points.push(`${dot.getAttribute("cx")} ${places[k]}`); }
+    if (!there) return;
+    dot.setAttribute("cy", places[k].toFixed(1));
+    points.push(`${dot.getAttribute("cx")} ${places[k].toFixed(1)}`);
   });
   diagram.querySelector(".reliable").setAttribute("d", points.length ? `M${points.join("L")}` : "");
 }

@@ -13,6 +13,9 @@ PALETTE = [to_hex(mpl.colormaps["viridis"](k / 63)) for k in range(64)]
 """From little to much; people who are blind to some colours can tell these apart, and so can a grey printer."""
 
 
+Number = int | float
+
+
 @dataclass(frozen=True)
 class Scale:
     """Numbers from `low` to `high` as places from `begin` to `end`."""
@@ -23,7 +26,7 @@ class Scale:
     end: float
     log: bool = False
 
-    def __call__(self, value: float) -> float:
+    def __call__(self, value: Number) -> float:
         low, high, own = map(math.log10, (self.low, self.high, value)) if self.log else (self.low, self.high, value)
         return self.begin + (self.end - self.begin) * (own - low) / (high - low)
 
@@ -36,7 +39,7 @@ class Scale:
         return round_numbers(self.low, self.high)
 
 
-def scale(values: Iterable[float], begin: float, end: float, *, log: bool = False, room: float = 0.0) -> Scale:
+def scale(values: Iterable[Number], begin: float, end: float, *, log: bool = False, room: float = 0.0) -> Scale:
     """A scale for all of them, with so much room on either side, as a share; a single value lies in its middle."""
     own = [float(value) for value in values]
     low, high = min(own), max(own)
@@ -47,7 +50,7 @@ def scale(values: Iterable[float], begin: float, end: float, *, log: bool = Fals
     return Scale(low - more if low else 0.0 if high > 0 else -more, high + more, begin, end)
 
 
-def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
+def round_numbers(low: Number, high: Number, about: int = 5) -> list[float]:
     """Numbers with few digits from low to high.
 
     >>> round_numbers(-1.2, 0.6)
@@ -62,7 +65,7 @@ def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
     return [round(k * step, 12 - math.floor(math.log10(step))) + 0.0 for k in range(first, last + 1)]
 
 
-def short(value: float) -> str:
+def short(value: Number) -> str:
     """A number for a tick.
 
     >>> short(20000.0), short(0.25), short(1e-7), short(-3.0)
@@ -73,14 +76,14 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
-def drawing(width: float, height: float, inside: str, label: str, kind: str = "") -> str:
+def drawing(width: Number, height: Number, inside: str, label: str, kind: str = "") -> str:
     """A picture with what it shows in words."""
     return (
         f'<svg viewBox="0 0 {width:g} {height:g}" role="img" class="{kind}" aria-label="{escape(label)}">{inside}</svg>'
     )
 
 
-def text(x: float, y: float, words: str, kind: str, turn: bool = False) -> str:
+def text(x: Number, y: Number, words: str, kind: str, turn: bool = False) -> str:
     """Words at a place; turned, they read upwards."""
     turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}"{turned}>{escape(words)}</text>'
@@ -105,17 +108,17 @@ def frame(x: Scale, y: Scale, x_title: str, y_title: str = "") -> str:
     return "".join(parts)
 
 
-def path(points: Sequence[tuple[float, float]]) -> str:
+def path(points: Sequence[tuple[Number, Number]]) -> str:
     """The `d` of a line through these."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-def colour(share: float) -> str:
+def colour(share: Number) -> str:
     """Of a number between 0 and 1; more is as 1, less is as 0."""
     return PALETTE[min(max(math.floor(share * 64), 0), 63)]
 
 
-def bar(x: float, top: float, bottom: float, labels: Sequence[str], title: str) -> str:
+def bar(x: Number, top: Number, bottom: Number, labels: Sequence[str], title: str) -> str:
     """A colour bar with its labels from the bottom up, evenly spaced, and what it measures."""
     step = (bottom - top) / len(PALETTE)
     parts = [
@@ -129,7 +132,7 @@ def bar(x: float, top: float, bottom: float, labels: Sequence[str], title: str) 
     return "".join(parts)
 
 
-def bar_labels(low: float, high: float) -> list[str]:
+def bar_labels(low: Number, high: Number) -> list[str]:
     """Five numbers for a colour bar; beyond its ends colours do not change."""
     step = (high - low) / 4
     digits = 1 + math.ceil(-math.log10(step)) if step > 0 else 9
