@@ -17,8 +17,8 @@ from maxplore.runs.figures import Curve
 TITLES = {
     "utility": ("Utility that plans promise", "nats"),
     "saturation": ("Saturation of the utility", "share of ln N"),
-    "error": ("Model error, rows held out", "share of the variance"),
-    "nll": ("Negative log likelihood, rows held out", "nats"),
+    "error": ("Model error (held out)", "share of the variance"),
+    "nll": ("Negative log likelihood (held out)", "nats"),
     "calibration": ("Truth inside the middle 80%", "share"),
     "coverage": ("Coverage", "bins a dimension"),
 }

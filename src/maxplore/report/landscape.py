@@ -22,7 +22,7 @@ CELLS = 24
 REACH = 2
 """Cells around its own that a probe tells of, ever less (a Gaussian of one cell)."""
 
-LEAST = 0.3
+LEAST = 0.05
 """Weight that a cell needs to be coloured."""
 
 BYTES = 300_000

@@ -40,20 +40,21 @@ def page(folders: Sequence[Folder], place: Path | None = None) -> str:
     data: list[dict[str, Any]] = []
     room = LARGEST_OF_ALL
     sections: list[str] = []
+    downstream = tasks.drawn(stories)
+    came = f"<section><h2>What came of tasks</h2>{downstream}</section>" if downstream else ""
+    alone = len(stories) == 1
     for number, story in enumerate(stories):
         pictures, own = _pictures(story, len(stories)) if number < DETAILED else (_LEFT_OUT, {})
         films, room = _films(story, place, room)
         data.append({"name": story.name, **own})
-        asked = _asked(story) if len(stories) > 1 else ""
-        sections.append(_section(number, story.name, asked + pictures + films + _events(story), len(stories) == 1))
+        inside = f"{'' if alone else _asked(story)}{pictures}{came if alone else ''}{films}{_events(story)}"
+        sections.append(_section(number, story.name, inside, alone))
     names = [story.name for story in stories]
     title = joined(names) if len(names) <= 3 else f"{len(names)} runs"
-    downstream = tasks.drawn(stories)
     main = (
         f"<main><header><p class=brand>maxplore</p><h1>{escape(title)}</h1><p class=lead>{_lead(stories)}</p></header>"
-        f"{_overview(stories) if len(stories) > 1 else _asked(stories[0])}"
-        f"<section><h2>How it learned</h2>{curves.drawn(stories)}</section>"
-        f"{f'<section><h2>What came of tasks</h2>{downstream}</section>' if downstream else ''}{''.join(sections)}"
+        f"{_asked(stories[0]) if alone else _overview(stories)}"
+        f"<section><h2>How it learned</h2>{curves.drawn(stories)}</section>{'' if alone else came}{''.join(sections)}"
         f"{embedded('data', {'palette': svg.PALETTE, 'runs': data})}</main>"
     )
     version = hashlib.sha256(main.encode()).hexdigest()[:16] if place is None else ""
