@@ -233,5 +233,6 @@ def _grid(world: World, label: str) -> str:
                 parts.append(svg.text(24, y + side / 2 + 3.5, str(action + world.first[1]), "tick end"))
     height = 18 + block * (-(-states // wide))
     if world.utility is not None:
-        parts.append(svg.bar(394, 18, 18 + 170, svg.bar_labels(0, world.most), "utility (nats)"))
-    return svg.drawing(472, max(height, 210), "".join(parts), label, "pairs")
+        right = 30 + min(states, wide) * side + 14
+        parts.append(svg.bar(right, 18, 18 + 170, svg.bar_labels(0, world.most), "utility (nats)"))
+    return svg.drawing(476, max(height, 200), "".join(parts), label, "pairs")

@@ -150,7 +150,7 @@ def drawn(story: Story, land: Land) -> str:
         labels = svg.bar_labels(*(end * land.most for end in land.scales[-1]))
         parts.append(svg.bar(RIGHT + 12, TOP, BOTTOM, labels, "mean utility (nats)"))
     label = f"Map of {land.names[up]} over {land.names[across]} at step {land.steps[-1]}, with the way up to it. "
-    picture = svg.drawing(396, 304, "".join(parts), label + told(story, land.steps[-1]), "map")
+    picture = svg.drawing(406, 304, "".join(parts), label + told(story, land.steps[-1]), "map")
     title = "Where the models disagree" if land.scales else "Where it has been"
     return figure(title, picture, _note(land), "landscape")
 

@@ -77,7 +77,7 @@ def drawn(story: Story) -> str:
     colours = svg.bar(LEFT + SIDE + 12, TOP, TOP + SIDE, labels, "step of the episode")
     note = told(story, story.frames[-1].step)
     inside = f'{walls}{lines}<g class="places">{dots}</g>{ticks}{titles}{colours}'
-    picture = svg.drawing(378, 304, inside, f"The maze from above. {note}", "maze")
+    picture = svg.drawing(386, 304, inside, f"The maze from above. {note}", "maze")
     return figure("The maze from above", picture, f'<p class="note maze-note">{note}</p>')
 
 

@@ -121,14 +121,15 @@ def colour(share: Number) -> str:
 def bar(x: Number, top: Number, bottom: Number, labels: Sequence[str], title: str) -> str:
     """A colour bar with its labels from the bottom up, evenly spaced, and what it measures."""
     step = (bottom - top) / len(PALETTE)
-    parts = [
+    ramp = "".join(
         f'<rect x="{x:.1f}" y="{bottom - (k + 1) * step:.2f}" width="12" height="{step + 0.4:.2f}" fill="{own}"/>'
         for k, own in enumerate(PALETTE)
-    ]
+    )
+    parts = [f'<g class="ramp">{ramp}</g>']
     for k, label in enumerate(labels):
         at = bottom - (bottom - top) * k / (len(labels) - 1)
         parts.append(text(x + 17, at + 4, label, "tick bar"))
-    parts.append(text(x + 62, (top + bottom) / 2, title, "title middle", turn=True))
+    parts.append(text(x + 68, (top + bottom) / 2, title, "title middle", turn=True))
     return "".join(parts)
 
 
