@@ -108,11 +108,16 @@ def test_a_record_from_before_there_were_landscapes(car, tmp_path):
 
 def test_landscapes_of_other_spaces_are_refused_in_one_line(car, tmp_path):
     path = shutil.copytree(car, tmp_path / "run")
-    with sqlite3.connect(path / "run.sqlite") as connection:
-        connection.execute("UPDATE landscapes SET rows = 1024, columns = 1 WHERE name = 'states'")
-    connection.close()
-    with pytest.raises(InputError, match="damaged"):
-        read(path)
+    nowhere = np.full(2, np.nan, np.float32).tobytes()
+    for change, given in (
+        ("UPDATE landscapes SET rows = 1024, columns = 1 WHERE name = 'states'", ()),
+        ("UPDATE transitions SET next_observation = ? WHERE step = 7", (nowhere,)),
+    ):
+        with sqlite3.connect(path / "run.sqlite") as connection:
+            connection.execute(change, given)
+        connection.close()
+        with pytest.raises(InputError, match="damaged"):
+            read(path)
 
 
 def test_what_is_not_a_number_leaves_no_mark(car, tmp_path):

@@ -139,6 +139,8 @@ def _walk(record: Record, own: tuple[gym.Space[Any], gym.Space[Any]]) -> Walk:
     else:
         table = np.array([spaces.flatten(space, state) for state in states], np.float32)
         table = table.reshape(len(states), int(spaces.flatdim(space)))
+        if not np.isfinite(table).all():
+            raise InputError(f"{record.path} has an observation that is not finite: the record is damaged")
     return Walk(table, np.array(actions, np.int64), np.array(steps, np.int64), np.array(times, np.int64))
 
 
@@ -160,7 +162,8 @@ def _checked(
         probes = len(tables.get("states", ()))
         levels = len(tables.get("reliability", ()))
         expected = {"states": (probes, int(spaces.flatdim(space))), "utility": (probes, 1), "reliability": (levels, 2)}
-    if {name: table.shape for name, table in tables.items()} != expected or not all(map(len, tables.values())):
+    fits = {name: table.shape for name, table in tables.items()} == expected and all(map(len, tables.values()))
+    if not fits or not np.isfinite(tables.get("states", 0.0)).all():
         raise InputError(f"{record.path} has a landscape of another form: the record is damaged")
     return tables
 
