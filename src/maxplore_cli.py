@@ -132,6 +132,10 @@ class Report:
     """Of the runs."""
     out: Path | None = None
     """The page; by default report.html in the (first) run's directory."""
+    watch: bool = False
+    """Serve the page on this machine instead, and refresh it while the run goes on, until Ctrl-C."""
+    port: int = 0
+    """Of that server; 0 is any that is free."""
 
 
 @dataclass(frozen=True)

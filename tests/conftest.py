@@ -20,6 +20,14 @@ MOST_MAPS = 20_000
 """Linux, by default, lets a process map 65,530 pieces of memory, and then refuses."""
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line what was left out for want of a browser."""
+    reasons = [str(own.longrepr) for own in terminalreporter.stats.get("skipped", [])]
+    for missing in ("no chromium; apt-get install chromium", "no playwright; pip install maxplore[dev]"):
+        if count := sum(missing in reason for reason in reasons):
+            terminalreporter.write_line(f"left out {count} browser tests: {missing}")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forget():  # pyright: ignore[reportUnusedFunction]
     """Thousands of compiled functions are more than a process may map: forget them before there are too many."""

@@ -315,6 +315,15 @@ class Explorer:
         states = self._observations.batch("observations", observations)
         return self._agent.utility(states, self._actions.batch("actions", actions))
 
+    def survey(self) -> dict[str, np.ndarray]:
+        """How sure the models are, and where, as tables by name; none as long as there are no models.
+
+        Of real states: `states` that were asked about, half of them from D, the others anywhere in its range; their
+        `utility` in nats, the mean over a few actions; `reliability`, how often the truth lay in the middle of what was
+        expected beside how often it should. Of Discrete ones: the utility of all `pairs`, `[states, actions]`.
+        """
+        return self._agent.survey()
+
     def exploit(
         self,
         reward: Reward | str,

@@ -94,6 +94,10 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_never_was(half, t
         assert list(one.transitions()) == list(two.transitions())
         assert list(one.episodes()) == list(two.episodes())
         assert [str(row) for row in one.metrics()] == [str(row) for row in two.metrics()]
+        assert one.surveyed == two.surveyed == [*range(one.surveyed[0], STEPS, 25), STEPS]
+        for step in one.surveyed:
+            left, right = one.landscapes(step), two.landscapes(step)
+            assert {name: left[name].tobytes() for name in left} == {name: right[name].tobytes() for name in right}
         assert not [event for event in two.events() if event.kind in ("differs", "diverged", "damaged")]
     (step, left), (same, right) = (Folder(path).all_checkpoints()[0] for path in (calm, hunted))
     assert step == same == STEPS

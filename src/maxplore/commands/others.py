@@ -47,13 +47,21 @@ def reproduce(asked: cli.Reproduce) -> int:
 
 
 def report(asked: cli.Report) -> int:
-    """Write a page."""
+    """Write a page, or serve it."""
     from maxplore.report import write_page
 
     if not asked.directories:
         raise InputError("no directory is given, expected at least one of a run")
+    folders = [Folder(path) for path in asked.directories]
+    if asked.watch:
+        from maxplore.report.watch import watch
+
+        if asked.out is not None:
+            raise InputError(f"out is {asked.out} with --watch, expected none: a page that is watched is not written")
+        watch(folders, asked.port, say)
+        return 0
     out = asked.out or asked.directories[0] / "report.html"
-    write_page([Folder(path) for path in asked.directories], out)
+    write_page(folders, out)
     say(f"written to {out}")
     return 0
 

@@ -6,11 +6,10 @@ import mujoco
 import numpy as np
 from jaxtyping import Float
 
-from maxplore.envs.maze import CELL, CELLS, cell_at
+from maxplore.envs.maze import CELL, CELLS, WALLS, cell_at
 from maxplore.envs.mujoco import NOISE, MujocoEnv, shipped
 
 WALL_HEIGHT, GEAR = 6.0, 150.0
-WALLS = tuple((x, y) for x in range(-1, 4) for y in range(-1, 4) if (x, y) not in CELLS)
 
 
 class AntMazeEnv(MujocoEnv):

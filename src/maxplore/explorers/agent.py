@@ -79,6 +79,11 @@ class Agent(ABC):
     def utility(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """How novel these pairs would be."""
 
+    @abstractmethod
+    def survey(self) -> dict[str, np.ndarray]:
+        """How sure its models are, and where, as tables by name; none as long as there are no models. It changes
+        nothing, and is the same at the same step."""
+
     @property
     @abstractmethod
     def coverage(self) -> float:
@@ -193,6 +198,12 @@ class FiniteAgent(Agent):
         if states.shape != actions.shape:
             raise InputError(f"actions has shape {actions.shape}, expected {states.shape}, the shape of observations")
         return np.asarray(np.asarray(_tabulate(self._max_mind()).pays)[states, actions])
+
+    def survey(self) -> dict[str, np.ndarray]:
+        """The utility of every pair of state and action."""
+        if not isinstance(self.explorer, MaxExplorer) or self.explorer.warming_up(self.world, self.mind):
+            return {}
+        return {"pairs": np.asarray(_tabulate(self._max_mind()).pays)}
 
     @property
     def coverage(self) -> float:

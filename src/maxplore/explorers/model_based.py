@@ -13,7 +13,8 @@ from maxplore import checks
 from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorers.agent import Agent, Filled
-from maxplore.history import History, Transition, held_out
+from maxplore.explorers.survey import LEVELS, anything, probes, reliability
+from maxplore.history import History, Transition
 from maxplore.mdp import ExplorationMDP
 from maxplore.models import FitConfig, GaussianConfig, GaussianEnsemble, fit
 from maxplore.models.adam import Moments
@@ -74,6 +75,10 @@ class Round(NamedTuple):
     calibration: float
     """Share of what happened that lay in the middle 80% of what the ensemble expected, on rows held out."""
     coverage: float
+
+
+NO_STEP = 2**32 - 1
+"""What is folded into keys that have nothing to do with any step."""
 
 
 class ModelAgent(Agent):
@@ -139,14 +144,14 @@ class ModelAgent(Agent):
     def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
         key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(self._key, now), 3)
         if self.config.utility is None or now < self.config.warm_up:
-            return np.asarray(_anything(self.history.action_entry, key_random))
+            return np.asarray(anything(self.history.action_entry, (), key_random))
         good_for = self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
         stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)
         again = stale or (self._began and self.config.solve_at_reset)
         if not self.rounds or now - self._planned >= self.config.plan_every:
             report = self._learn(key_fit)
-            calibration = float(_calibration(self.ensemble, self.history, self.config.fit.held_out))
+            calibration = float(self._reliability()[LEVELS.index(0.8)])
             self.rounds.append(Round(now, report, self._solve(state, key_solve), calibration, self.coverage))
             self._planned = now
         elif self._policy is None or again:
@@ -183,6 +188,25 @@ class ModelAgent(Agent):
             raise InputError(f"actions has shape {moves.shape}, expected {expected}")
         flat = (rows.reshape(-1, rows.shape[-1]), moves.reshape(-1, *self.history.action_entry.shape))
         return np.asarray(_worth(self._mdp(self.model), *map(jnp.asarray, flat), key=self._key)).reshape(leading)
+
+    def survey(self) -> dict[str, np.ndarray]:
+        """The Jensen-Renyi divergence at probes, whatever the method looks for; it draws from keys of its own."""
+        if not self.rounds:
+            return {}
+        key = jax.random.fold_in(jax.random.fold_in(self._key, NO_STEP), self.steps)
+        states, actions = probes(self.history, self._space, key=key)
+        own = self.config.utility
+        mdp = ExplorationMDP(self.ensemble, own if isinstance(own, JensenRenyi) else JensenRenyi())
+        rows = jnp.tile(states, (len(actions), 1)), actions.reshape(-1, *actions.shape[2:])
+        utility = np.asarray(_worth(mdp, *rows, key=key)).reshape(len(actions), -1).mean(axis=0)
+        return {
+            "states": np.asarray(states),
+            "utility": utility[:, None],
+            "reliability": np.stack([np.asarray(LEVELS, np.float32), self._reliability()], axis=1),
+        }
+
+    def _reliability(self) -> np.ndarray:
+        return np.asarray(reliability(self.ensemble, self.history, self.config.fit.held_out))
 
     @property
     def coverage(self) -> float:
@@ -317,35 +341,6 @@ def _figures(round_: Round) -> dict[str, float]:
         "nonfinite": float(round_.solve.nonfinite),
         "skipped": float(round_.solve.skipped),
     }
-
-
-def _anything(entry: Entry, key: PRNGKeyArray) -> Array:
-    """A random action."""
-    if entry.count is not None:
-        return jax.random.randint(key, (), 0, entry.count)
-    return jax.random.uniform(key, entry.shape, minval=-1.0, maxval=1.0)
-
-
-RECENT = 512
-"""Rows, the latest, that calibration is measured on; of these, those held out."""
-
-
-@eqx.filter_jit
-def _calibration(ensemble: GaussianEnsemble, history: History, share: float) -> Float[Array, ""]:
-    """How often the truth lies in the middle 80% of the ensemble's mixture, taken for a Gaussian; 0.8 is right."""
-    rows = jnp.maximum(history.size - 1 - jnp.arange(RECENT), 0)
-    counted = (jnp.arange(RECENT) < history.size) & held_out(history, share)[rows]
-    seen = history[rows]
-    forecast = ensemble.forecast(seen.state, seen.action)
-    truth = jax.vmap(ensemble.delta.normalize)(seen.next_state - seen.state)
-    mean = jnp.mean(forecast.mean, axis=0)
-    variance = jnp.mean(forecast.variance + (forecast.mean - mean[None]) ** 2, axis=0)
-    inside = jnp.abs(truth - mean) <= MIDDLE * jnp.sqrt(variance)
-    return jnp.mean(inside, where=counted[:, None])
-
-
-MIDDLE = 1.2815516
-"""Standard deviations on either side of the middle 80% of a Gaussian."""
 
 
 @eqx.filter_jit

@@ -11,6 +11,7 @@ from maxplore.runs.record import Record
 
 CURVES = {
     "utility": "utility that plans promise",
+    "saturation": "utility as a share of the most that it can be",
     "coverage": "coverage",
     "error": "model error on rows held out",
     "nll": "negative log likelihood on rows held out",

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from maxplore.errors import InputError
 
 FORMAT = 1
@@ -41,6 +43,14 @@ CREATE TABLE tasks (
 );
 """
 
+LANDSCAPES = """
+CREATE TABLE IF NOT EXISTS landscapes (
+    step INTEGER NOT NULL, name TEXT NOT NULL, rows INTEGER NOT NULL, columns INTEGER NOT NULL, numbers BLOB NOT NULL,
+    PRIMARY KEY (step, name)
+);
+"""
+"""What models knew; `numbers` are float32, little-endian, row by row. Older records have no such table until they are
+gone on with, and older versions take no notice of it."""
 
 CHUNK = 4096
 """Transitions that are read at once."""
@@ -90,7 +100,7 @@ class Record:
         """A new, empty record."""
         with _complaining(path):
             connection = _connected(f"{path.absolute().as_uri()}?mode=rwc", power_safe)
-            connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA)
+            connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA + LANDSCAPES)
             connection.execute("INSERT INTO about VALUES ('format', ?)", (str(FORMAT),))
             connection.execute("COMMIT")
         return cls(path, connection)
@@ -98,7 +108,10 @@ class Record:
     @classmethod
     def open(cls, path: Path, *, power_safe: bool = False) -> "Record":
         """An existing record, to go on with."""
-        return cls._existing(path, "rw", power_safe)
+        record = cls._existing(path, "rw", power_safe)
+        with _complaining(path):
+            record._connection.execute(LANDSCAPES)
+        return record
 
     @classmethod
     def read(cls, path: Path) -> "Record":
@@ -172,6 +185,31 @@ class Record:
         )
         with _complaining(self.path), self._transaction() as connection:
             connection.execute("INSERT INTO tasks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def survey(self, step: int, tables: Mapping[str, np.ndarray]) -> None:
+        """Keep what models knew at a step, tables of numbers by name, in place of what was kept of it."""
+        rows = [(step, name, *table.shape, table.astype("<f4").tobytes()) for name, table in tables.items()]
+        if rows:
+            with _complaining(self.path), self._transaction() as connection:
+                connection.executemany("INSERT OR REPLACE INTO landscapes VALUES (?, ?, ?, ?, ?)", rows)
+
+    def landscapes(self, step: int) -> dict[str, np.ndarray]:
+        """What models knew at a step, by name; nothing if it was not kept."""
+        found: dict[str, np.ndarray] = {}
+        question = "SELECT name, rows, columns, numbers FROM landscapes WHERE step = ? ORDER BY name"
+        for name, rows, columns, numbers in self._rows(question, step):
+            fits = all(isinstance(x, int) and x >= 0 for x in (rows, columns)) and isinstance(numbers, bytes)
+            if not fits or 4 * rows * columns != len(numbers):
+                raise InputError(f"{self.path} has a landscape of another form: the record is damaged")
+            found[str(name)] = np.frombuffer(numbers, "<f4").reshape(rows, columns)
+        return found
+
+    @property
+    def surveyed(self) -> list[int]:
+        """Steps of which it is kept what models knew."""
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'landscapes'"):
+            return []
+        return [int(self._number(step)) for (step,) in self._rows("SELECT DISTINCT step FROM landscapes ORDER BY step")]
 
     def settle(self) -> None:
         """Have the disk confirm that it holds all that was written: what follows may rely on it after a power cut."""

@@ -253,7 +253,9 @@ class Run:
         return came_to_end
 
     def checkpoint(self) -> None:
-        """Keep the explorer as it is now; of older ones, a few are left."""
+        """Keep the explorer as it is now, and what its models know; of older ones, a few are left."""
+        if self.steps != self._kept:
+            self.record.survey(self.steps, self.explorer.survey())
         self.record.settle()  # a checkpoint never knows more than the record
         if self.steps != self._kept:
             self.explorer.save_file(self.folder.checkpoint(self.steps))
@@ -338,7 +340,11 @@ class Run:
         for step, file in folder.all_checkpoints():
             if step > record.steps:
                 file.unlink()  # of a time that the record knows nothing of
-        differ = sum(not same for same in relived(explorer, record, spaces, first))
+        differ = 0
+        for same in relived(explorer, record, spaces, first):
+            differ += not same
+            if explorer.steps % self.config.checkpoint_every == 0:  # where it may have died before this was kept
+                record.survey(explorer.steps, explorer.survey())
         if differ:
             record.note("differs", f"{differ} of the actions on record are not what is chosen now: another machine?")
         self.explorer = explorer
