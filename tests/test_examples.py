@@ -96,4 +96,4 @@ def test_the_safety_stop_cuts_in_where_it_should():
     assert servo.stops == 1
     assert abs(servo.angle) > servo.LIMIT
     assert ticks > 5
-    assert float(robot.level(jnp.zeros(2), jnp.zeros(1), jnp.array([1.5, 0.0]))) == 1.0
+    assert float(robot.half_way(jnp.zeros(2), jnp.zeros(1), jnp.array([1.0, 0.0]))) == 1.0

@@ -44,7 +44,7 @@ def table(root: Path = ROOT) -> str:
             rows.append(f"| {env} | {method} | {solver} | {steps:,} | {cost} |")
     rows += ["", "| a task from D alone | solver | minutes of one core, each seed |", "|---|---|---|"]
     for name, (env, solver) in SOLVED.items():
-        each = ", ".join(f"{run['cpu_seconds'] / 60:.1f}" for run in loaded(name, root)["runs"])
+        each = ", ".join(f"{run['cpu_seconds'] / 60:.2g}" for run in loaded(name, root)["runs"])
         rows.append(f"| {env} | {solver} | {each} |")
     days, cores = paper_days(root), loaded("peers", root)["all_cores"]["cores"]
     return "\n".join(

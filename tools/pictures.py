@@ -23,7 +23,7 @@ DOUBT, CHANCE = "#1f8a7d", "#c8553d"
 def world(numbers: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """States and their changes: a quiet part, a gap that nobody has seen, and a part that is mostly noise."""
     x = np.concatenate([numbers.uniform(-3, -1, 150), numbers.uniform(1, 3, 250)])
-    return x, 0.8 * np.sin(2 * x) + numbers.normal(size=x.shape) * np.where(x < 0, 0.03, 0.5)
+    return x, 0.8 * np.sin(3 * x) + numbers.normal(size=x.shape) * np.where(x < 0, 0.03, 0.5)
 
 
 def disagreement(path: Path) -> None:
@@ -31,7 +31,7 @@ def disagreement(path: Path) -> None:
     x, change = world(np.random.default_rng(0))
     still = np.zeros((len(x), 1))
     history = maxplore.History.continuous(1, 1).append(x[:, None], still, (x + change)[:, None])
-    config = maxplore.GaussianConfig(members=MEMBERS, depth=3, width=64, first_gain=3.0, log_variance=(-10.0, -1.0))
+    config = maxplore.GaussianConfig(members=MEMBERS, depth=3, width=64, first_gain=10.0, log_variance=(-10.0, -1.0))
     fresh = maxplore.GaussianEnsemble(1, 1, config, key=jax.random.key(0))
     training = maxplore.FitConfig(epochs=400, most_steps=1500, batch_size=64, learning_rate=5e-3, cooling=1.0)
     ensemble = maxplore.fit(fresh, history, training, key=jax.random.key(1)).ensemble
@@ -67,11 +67,11 @@ def ceiling(path: Path) -> None:
     figure, (panel,) = panels(1, (8.2, 2.9))
     for members, color in ((32, "#31326f"), (5, DOUBT), (2, CHANCE)):
         mean = np.arange(members)[:, None, None] * apart[None, :, None]
-        panel.plot(apart, np.asarray(jensen_renyi(mean, np.ones_like(mean))), color=color, label=f"{members} members")
+        panel.plot(apart, np.asarray(jensen_renyi(mean, np.ones_like(mean))), color=color)
         panel.axhline(math.log(members), color=color, linestyle=":", linewidth=1)
         panel.text(6.05, math.log(members), f"ln {members}", va="center", color=color)
+        panel.text(4.5, math.log(members) - 0.07, f"{members} members", va="top", ha="center", color=color)
     panel.set(xlabel="standard deviations between neighbours", ylabel="utility (nats)", xlim=(0, 6), ylim=(0, 3.7))
-    panel.legend(frameon=False, loc="center right", fontsize=9)
     save(figure, path)
 
 
