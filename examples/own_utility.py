@@ -3,6 +3,8 @@
 python examples/own_utility.py
 """
 
+from typing import Any
+
 import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
@@ -29,10 +31,10 @@ class Leashed(Utility):
         return self.utility.divergence(outcome)
 
 
-def explored(utility: Utility, steps: int, preset: str = "fast", seed: int = 0) -> np.ndarray:
+def explored(utility: Utility, steps: int, **settings: Any) -> np.ndarray:
     """Angular velocities of a pendulum that was explored for this utility's sake."""
     env = gym.make("Pendulum-v1")
-    explorer = maxplore.Explorer(env.observation_space, env.action_space, preset=preset, utility=utility, seed=seed)
+    explorer = maxplore.Explorer(env.observation_space, env.action_space, utility=utility, **settings)
     explorer.explore(env, steps)
     return np.asarray(explorer.history.transitions.next_state)[:steps, 2]
 

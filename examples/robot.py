@@ -129,11 +129,13 @@ def main() -> None:
     policy = explorer.exploit(half_way, horizon=60, solver_horizon=30)
     print(f"hold it half-way up: {policy.report}")
     servo.home()
-    held: list[float] = []
+    seen, paid = servo.read(), 0.0
     for _ in range(60):
-        servo.drive(policy(servo.read())[0])
-        held.append(servo.angle)
-    print(f"it did so, on the average of the last second, at {np.mean(held[-20:]):.2f} rad")
+        torque = policy(seen)
+        servo.drive(torque[0])
+        seen, before = servo.read(), seen
+        paid += policy.paid(before, torque, seen)
+    print(f"in fact it was paid {paid:.1f}, and ended at {servo.angle:.2f} rad")
 
 
 if __name__ == "__main__":

@@ -45,8 +45,6 @@ def test_a_utility_of_ones_own_pays_for_novelty_within_its_limit():
     following = jnp.array([[1.5, 9.0], [2.5, 0.0], [-4.0, 0.0]])
     fined = free.worth(states, actions, following) - leashed.worth(states, actions, following)
     assert fined == pytest.approx([0.0, 1.5, 6.0], abs=1e-5)
-    speeds = own_utility.explored(own_utility.Leashed(dimension=2), 12, preset="smoke")
-    assert speeds.shape == (12,)
 
 
 @pytest.mark.parametrize(("near", "far", "where"), [(0.3, 1.0, (1.1, 1.9)), (1.0, 0.1, (-0.8, -0.2))])
@@ -59,18 +57,19 @@ def test_a_solver_of_ones_own_goes_where_it_pays_more(near, far, where):
     assert where[0] < place < where[1]
 
 
-def test_an_explorer_takes_a_solver_of_ones_own():
+def test_an_explorer_takes_a_utility_and_a_solver_of_ones_own(tmp_path):
+    parts: dict[str, Any] = {"utility": own_utility.Leashed(dimension=2), "solver": own_solver.Shooting(plans=8)}
+    assert own_utility.explored(steps=12, preset="smoke", **parts).shape == (12,)
     env = gym.make("Pendulum-v1")
-    solver = own_solver.Shooting(plans=8)
-    explorer = Explorer(env.observation_space, env.action_space, preset="smoke", solver=solver)
-    assert explorer.explore(env, 12).steps == 12
+    explorer = Explorer(env.observation_space, env.action_space, preset="smoke", **parts)
     with pytest.raises(maxplore.InputError, match="cannot be saved"):
-        explorer.save("nowhere")
+        explorer.save(tmp_path)
 
 
 def test_a_robot_is_explored_across_a_night(tmp_path):
     servo = robot.Servo(seed=0)
-    explorer = Explorer(robot.OBSERVATIONS, robot.COMMANDS, preset="smoke", epochs=100, learning_rate=1e-2, horizon=20)
+    quick: dict[str, Any] = {"preset": "smoke", "solver": "icem", "epochs": 50, "learning_rate": 1e-2}
+    explorer = Explorer(robot.OBSERVATIONS, robot.COMMANDS, horizon=20, **quick)
     log = list(robot.by_hand(servo, 60))
     for line in log:
         explorer.tell(line.seen, line.torque, line.after, terminated=line.stopped)
