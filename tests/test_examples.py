@@ -27,14 +27,13 @@ def test_every_example_is_tried_here():
 
 
 def test_tasks_of_ones_own_are_solved_on_the_shortest_ways():
-    env, explorer = own_reward.explored(30, preset="smoke")
-    assert explorer.steps == 30
+    env, explorer = own_reward.explored(0, preset="smoke")
     cliff: Any = env.unwrapped
     for state, actions in cliff.P.items():
         for action, ((_, following, _, over),) in actions.items():
             explorer.tell(state, action, following, terminated=over, truncated=not over)
     for place, least in ((own_reward.GOAL, 13), (own_reward.CORNER, 14)):
-        policy = explorer.exploit(*own_reward.hurry_to(place))
+        policy = explorer.exploit(*own_reward.hurry_to(place), members=2, tolerance=1e-2)
         assert policy.evaluate(env, episodes=1) == [100 - (least - 1)]
 
 
