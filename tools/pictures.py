@@ -35,7 +35,7 @@ def disagreement(path: Path) -> None:
     fresh = maxplore.GaussianEnsemble(1, 1, config, key=jax.random.key(0))
     training = maxplore.FitConfig(epochs=400, most_steps=1500, batch_size=64, learning_rate=5e-3, cooling=1.0)
     ensemble = maxplore.fit(fresh, history, training, key=jax.random.key(1)).ensemble
-    places = np.linspace(-3, 3, 301, dtype=np.float32)[:, None]
+    places = np.linspace(-3, 3, 121, dtype=np.float32)[:, None]
     mean, variance = map(np.asarray, ensemble.predict(places, np.zeros_like(places)))
     mdp = maxplore.ExplorationMDP(ensemble, JensenRenyi())
     worth = np.asarray(mdp.worth(jnp.asarray(places), jnp.zeros_like(places), jnp.asarray(places)))
@@ -63,7 +63,7 @@ def disagreement(path: Path) -> None:
 
 def ceiling(path: Path) -> None:
     """The divergence of members whose means lie evenly spread, ever farther apart."""
-    apart = np.linspace(0, 6, 121)
+    apart = np.linspace(0, 6, 61)
     figure, (panel,) = panels(1, (8.2, 2.9))
     for members, color in ((32, "#31326f"), (5, DOUBT), (2, CHANCE)):
         mean = np.arange(members)[:, None, None] * apart[None, :, None]
