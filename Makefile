@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types tests bench format lock clean
+.PHONY: demo test lint types tests docs bench format lock clean
 
 demo: $(READY)  ## explore Mountain Car with no reward, and draw what is known of it
 	$(BIN)/python examples/mountain_car.py
@@ -21,6 +21,10 @@ types: $(READY)
 tests: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal --durations=15  # neighbours stay together: they share what is compiled
 
+docs: $(READY)  ## the documentation as a static site in site/; warnings, broken links too, are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
+
 bench: $(READY)  ## the speed of the core, as shares of this machine's matrix-multiply rate; and what durability costs
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/durability.py
@@ -35,7 +39,7 @@ lock: $(READY)  ## resolve the dependencies of pyproject.toml anew
 		--no-emit-index-url --custom-compile-command "make lock" pyproject.toml --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis
 
 # Everything at its locked version; the package itself editable, built by the locked build tool.
 $(READY): requirements.lock pyproject.toml

@@ -32,7 +32,7 @@ STATE, ACTION, BATCH, ACTORS = 19, 6, 256, 128
 SIZES = {"paper": PAPER, "small": maxplore.GaussianConfig(members=5, depth=2, width=200)}
 KINDS = ("gradient", "imagined")
 RESULT = Path("results/benchmarks/core.json")
-"""Where the published result stands; a run that writes there also writes the README's table."""
+"""Where the published result stands; a run that writes there also writes the table of docs/choosing.md."""
 STEPS = {"paper": (16, 10), "small": (20, 50)}
 """Gradient steps and imagined steps in one timed call."""
 
@@ -146,7 +146,7 @@ def measure(limit: float) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result as the README's table."""
+    """The result as a table."""
     rows = ["| ensemble | gradient step | imagined step | divergence |", "|---|---|---|---|"]
     for size in SIZES:
         entry = result[size]
@@ -163,9 +163,9 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
-def update_readme(result: dict[str, Any]) -> None:
-    """Put the table between the README's markers."""
-    path = Path("README.md")
+def update_page(result: dict[str, Any]) -> None:
+    """Put the table between its markers."""
+    path = Path("docs/choosing.md")
     before, rest = path.read_text().split("<!-- bench -->\n")
     after = rest.split("<!-- /bench -->")[1]
     path.write_text(f"{before}<!-- bench -->\n{table(result)}\n<!-- /bench -->{after}")
@@ -185,7 +185,7 @@ def main() -> None:
     arguments.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
     if arguments.out == RESULT:
-        update_readme(result)
+        update_page(result)
     print(f"written to {arguments.out}")
 
 

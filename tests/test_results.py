@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tools import continuous, durability, exploitation
-from tools.claims import ROOT, written
+from tools import claims, continuous, costs, durability, exploitation
+from tools.claims import ROOT
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
 
 
-def test_the_tables_are_those_of_the_results():
-    page = (ROOT / "docs" / "chain.md").read_text()
-    assert written(page) == page, "run python tools/claims.py"
+@pytest.mark.parametrize("name", claims.PAGES)
+def test_the_tables_are_those_of_the_results(name: str):
+    page = (ROOT / name).read_text()
+    assert claims.PAGES[name](page) == page, "run python -m tools.claims"
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.parent.name)
@@ -29,9 +30,15 @@ def test_every_figure_has_its_pictures_its_command_and_its_numbers(path: Path):
 
 
 def test_the_continuous_tables_are_those_of_the_benchmarks():
-    page, readme = ((ROOT / name).read_text() for name in ("docs/continuous.md", "README.md"))
-    assert continuous.written(page) == page, "run python tools/continuous.py"
-    assert continuous.between(readme, "continuous", continuous.in_short()) == readme, "run python tools/continuous.py"
+    page, short = ((ROOT / name).read_text() for name in ("docs/continuous.md", "docs/choosing.md"))
+    assert continuous.written(page) == page, "run python -m tools.continuous"
+    assert continuous.between(short, "continuous", continuous.in_short()) == short, "run python -m tools.continuous"
+
+
+def test_the_costs_are_those_of_the_benchmarks():
+    page = costs.PAGE.read_text()
+    assert costs.written(page) == page, "run python -m tools.costs"
+    assert 1 < costs.paper_days() < 100
 
 
 def test_the_table_of_exploitation_is_that_of_the_benchmarks():

@@ -1,19 +1,26 @@
-"""Writes the tables of docs/chain.md from the results: `python tools/claims.py`, or with `--check` only compares."""
+"""Writes what the figures say into the pages: `python -m tools.claims`, or with `--check` only compares.
+
+Every claim goes to docs/chain.md, one row for each figure to the README and to docs/reproduce.md.
+"""
 
 import json
 import math
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from tools.continuous import between
+
 ROOT = Path(__file__).parent.parent
-BEGIN, END = "<!-- claims -->", "<!-- /claims -->"
 
 
-def table(root: Path = ROOT) -> str:
-    """The claims of all committed figures, the many of one kind in a single row."""
+def table(root: Path = ROOT, *, of_chain: bool = True) -> str:
+    """The claims of all committed figures of the Chain, or of the others; the many of one kind in a single row."""
     rows = ["| figure | claim | paper | measured | holds |", "|---|---|---|---|---|"]
     for path in sorted(root.glob("results/*/summary.json")):
+        if path.parent.name.startswith("chain") != of_chain:
+            continue
         summary = json.loads(path.read_text())
         name = f"[{summary['figure']}](../results/{path.parent.name}/summary.json), {summary['seeds']} seeds"
         claims = summary["claims"]
@@ -41,21 +48,56 @@ def needed(root: Path = ROOT) -> str:
     return "\n".join(rows)
 
 
+def in_short(root: Path = ROOT) -> str:
+    """The table of the README: the first claim of every figure that has any, and how many of all of them hold."""
+    rows = ["| figure | the first of its claims | paper | measured | claims that hold |", "|---|---|---|---|---|"]
+    for path in sorted(root.glob("results/*/summary.json")):
+        summary = json.loads(path.read_text())
+        claims = summary["claims"]
+        if claims:
+            name = f"[{summary['figure']}](results/{path.parent.name}/summary.json), {summary['seeds']} seeds"
+            first, held = claims[0], sum(claim["holds"] for claim in claims)
+            measured = "never" if first["measured"] is None else f"{first['measured']:g}"
+            rows.append(f"| {name} | {first['claim']} | {first['paper']} | {measured} | {held} of {len(claims)} |")
+    return "\n".join(rows)
+
+
+def commands(root: Path = ROOT) -> str:
+    """The tables of docs/reproduce.md: every figure that is shipped, and the claims of those that no page has."""
+    rows = ["| figure | command | claims that hold |", "|---|---|---|"]
+    for path in sorted(root.glob("results/*/summary.json")):
+        summary = json.loads(path.read_text())
+        name, folder = summary["figure"], f"../results/{path.parent.name}"
+        held = sum(claim["holds"] for claim in summary["claims"])
+        judged = f"[{held} of {len(summary['claims'])}]({folder}/summary.json)" if summary["claims"] else "states none"
+        rows.append(f"| [{name}]({folder}/{name}.png) | `{summary['command']}` | {judged} |")
+    others = table(root, of_chain=False)
+    return "\n".join([*rows, "", others] if others.count("\n") > 1 else rows)
+
+
 def written(page: str, root: Path = ROOT) -> str:
-    """The page with its tables in their place."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{needed(root)}\n\n{table(root)}\n{END}{after}"
+    """docs/chain.md with its tables in their place."""
+    return between(page, "claims", f"{needed(root)}\n\n{table(root)}")
+
+
+PAGES: dict[str, Callable[[str], str]] = {
+    "docs/chain.md": written,
+    "docs/reproduce.md": lambda page: between(page, "figures", commands()),
+    "README.md": lambda page: between(page, "results", in_short()),
+}
+"""What is written where."""
 
 
 def main() -> int:
-    page = ROOT / "docs" / "chain.md"
-    text = page.read_text()
-    new = written(text)
-    if "--check" in sys.argv:
-        return int(new != text)
-    page.write_text(new)
-    return 0
+    stale = 0
+    for name, made in PAGES.items():
+        page = ROOT / name
+        text = page.read_text()
+        new = made(text)
+        stale += new != text
+        if "--check" not in sys.argv:
+            page.write_text(new)
+    return int(bool(stale)) if "--check" in sys.argv else 0
 
 
 if __name__ == "__main__":

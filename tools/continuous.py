@@ -1,4 +1,4 @@
-"""Writes the tables of docs/continuous.md from results/benchmarks: `python tools/continuous.py`."""
+"""Writes the tables of docs/continuous.md, and a short one of docs/choosing.md: `python -m tools.continuous`."""
 
 import json
 import statistics
@@ -213,7 +213,7 @@ def written(page: str, root: Path = ROOT) -> str:
 
 
 def in_short(root: Path = ROOT) -> str:
-    """The table of the README: coverage by method."""
+    """The table of docs/choosing.md: coverage by method."""
     found = measured(root)
     if not found:
         return "How much each method covers has not been measured with enough seeds yet."
@@ -236,7 +236,7 @@ def _short(number: float) -> str:
 def main() -> int:
     for name, made in (
         ("docs/continuous.md", written),
-        ("README.md", lambda page: between(page, "continuous", in_short())),
+        ("docs/choosing.md", lambda page: between(page, "continuous", in_short())),
     ):
         page = ROOT / name
         page.write_text(made(page.read_text()))

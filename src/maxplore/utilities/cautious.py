@@ -18,8 +18,8 @@ class Cautious(Utility):
     """Reward lost for a disagreement of one standard deviation of the delta, averaged over dimensions."""
     pessimistic: bool = eqx.field(static=True, default=False)
     """Whether the least counts that any member's expected next state pays, or only the next state drawn."""
-    unit: float = 1.0
-    """What counts as 1."""
+    unit: float | Float[Array, ""] = 1.0
+    """What counts as 1; an array if it changes, so that nothing is compiled anew."""
 
     @property
     def needs_forecast(self) -> bool:

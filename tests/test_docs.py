@@ -1,0 +1,98 @@
+"""Every block of code on the pages runs, and every command on them is understood."""
+
+import re
+import shlex
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import maxplore
+import maxplore_cli
+from examples.own_solver import Shooting
+from maxplore.entry import Entry
+from maxplore.experiments import EXPERIMENTS
+from maxplore.exploit.real import configured
+from maxplore.methods import model_based
+from tests import test_examples
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+
+
+class Hasty(maxplore.Explorer):
+    """Solves a task in no time, and badly; the next one is the same."""
+
+    solved = None
+
+    def exploit(self, *arguments, **settings):
+        hasty = {"members": 2, "depth": 1, "most_steps": 5, "solver": Shooting(plans=4, pushes=1, held=2)}
+        self.solved = self.solved or super().exploit(*arguments, **{**settings, **hasty})
+        return self.solved
+
+
+def given():
+    """What the page about tasks begins with: an explorer that has explored."""
+    env = gym.make("Pendulum-v1", max_episode_steps=4)
+    explorer = Hasty(env.observation_space, env.action_space, method="random")
+    explorer.explore(env, steps=20)
+    return {
+        "maxplore": maxplore,
+        "env": env,
+        "explorer": explorer,
+        "observation": env.reset(seed=0)[0],
+        "reward": lambda s, a, s2: s2[0] - 0.1 * (a**2).sum(),
+    }
+
+
+GIVEN = {"docs/exploitation.md": given}
+
+
+def blocks(page):
+    """The Python of a page: whether it is run, and the code."""
+    found = re.findall(r"^```python( no-run)?\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    return [(not apart, code) for apart, code in found]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = GIVEN[page]() if page in GIVEN else {}
+    for run, code in blocks(page):
+        if whole := re.fullmatch(r'--8<-- "(.*)"\n', code):  # a file, which has tests of its own
+            assert whole[1] in test_examples.EXAMPLES
+            continue
+        program = compile(code, page, "exec")
+        if run:
+            exec(program, names)
+
+
+def commands(page):
+    """What a page says to type: lines of its plain blocks, and spans within its sentences."""
+    text = (ROOT / page).read_text()
+    for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield from re.findall(r"^\s*(maxplore [^#\n]*)", block, re.MULTILINE)
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    yield from re.findall(r"`(maxplore [a-z]+ [^`]*)`", prose)
+
+
+TYPED = sorted({" ".join(command.split()) for page in PAGES for command in commands(page) if "..." not in command})
+
+
+@pytest.mark.parametrize("command", TYPED)
+def test_a_command_is_understood(command):
+    asked, settings = maxplore_cli.parsed(shlex.split(command)[1:])
+    box = Entry((19,)), Entry((6,))
+    if isinstance(asked, maxplore_cli.Explore):
+        assert model_based(asked.method, asked.preset, settings, *box)
+    elif isinstance(asked, maxplore_cli.Exploit):
+        assert configured(*box, settings)
+    elif isinstance(asked, maxplore_cli.Reproduce):
+        assert asked.figure in {*EXPERIMENTS, "all"} or asked.figure.isupper()
+
+
+def test_the_readme_fits_on_two_screens_and_its_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 90
+    for link in re.findall(r"\]\((?!https:)([^)#]+)", text):
+        assert (ROOT / link).exists(), link

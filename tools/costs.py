@@ -1,0 +1,86 @@
+"""Writes what things cost into docs/choosing.md, from results/benchmarks: `python -m tools.costs`."""
+
+import statistics
+import sys
+from pathlib import Path
+
+from maxplore.entry import Entry
+from maxplore.methods import model_based
+from maxplore.solvers import Sac
+from tools.continuous import ROOT, between, by_method, loaded
+
+PAGE = ROOT / "docs" / "choosing.md"
+
+EXPLORED = {
+    "mountain-car": ("Mountain Car", 2, 1),
+    "half-cheetah": ("Half Cheetah", 19, 6),
+    "half-cheetah-20000": ("Half Cheetah", 19, 6),
+    "ant-maze": ("Ant Maze", 31, 8),
+}
+"""Files of results, the environment, and how many numbers its states and actions have."""
+
+SOLVED = {
+    "exploitation-chain": ("Chain", "exact"),
+    "exploitation-frozen-lake": ("FrozenLake", "exact"),
+    "exploitation-mountain-car": ("Mountain Car", "icem"),
+}
+"""Files of results, the environment, and how its task is solved."""
+
+EPISODE, STEPS = 100, 20_000
+"""Of Half Cheetah, as the paper has it."""
+
+
+def table(root: Path = ROOT) -> str:
+    """Processor time and memory of everything that was measured."""
+    rows = ["| preset `fast` | method | solver | steps | minutes of one core | for 1,000 steps | GB |"]
+    rows.append("|---|---|---|---|---|---|---|")
+    for name, (env, states, actions) in EXPLORED.items():
+        for method, runs in by_method(loaded(name, root)).items():
+            config = model_based(method, "fast", {}, Entry((states,)), Entry((actions,)))
+            solver = "" if config.utility is None else type(config.solver).__name__.lower()
+            minutes, steps = statistics.mean(run["cpu_seconds"] for run in runs) / 60, runs[0]["steps"]
+            most = max(run["gigabytes"] for run in runs)
+            cost = f"{minutes:.1f} | {1000 * minutes / steps:.2f} | {most:.1f}"
+            rows.append(f"| {env} | {method} | {solver} | {steps:,} | {cost} |")
+    rows += ["", "| a task from D alone | solver | minutes of one core, each seed |", "|---|---|---|"]
+    for name, (env, solver) in SOLVED.items():
+        each = ", ".join(f"{run['cpu_seconds'] / 60:.2g}" for run in loaded(name, root)["runs"])
+        rows.append(f"| {env} | {solver} | {each} |")
+    days, cores = paper_days(root), loaded("peers", root)["all_cores"]["cores"]
+    return "\n".join(
+        [
+            *rows,
+            "",
+            f"The preset `paper` would need {days:.0f} days for {STEPS:,} steps of Half Cheetah on {cores} cores.",
+        ]
+    )
+
+
+def paper_days(root: Path = ROOT) -> float:
+    """What the preset `paper` takes: the parts of its work, counted, each times what one of it was measured to take."""
+    config = model_based("max", "paper", {}, Entry((19,)), Entry((6,)))
+    assert isinstance(config.solver, Sac)
+    sac, rounds = config.solver.config, range(config.warm_up, STEPS, config.plan_every)
+    resets = (step for step in range(0, STEPS, EPISODE) if step >= config.warm_up)
+    solves = len({*rounds, *resets})
+    work = {
+        "gradient": sum(config.fit.epochs * max(rows // config.fit.batch_size, 1) for rows in rounds),
+        "imagined": solves * sac.episodes * sac.steps,
+        "sac_paper": solves * (sac.history_updates + (sac.episodes - sac.random_episodes) * sac.updates),
+    }
+    measured = loaded("peers", root)["all_cores"]["paper_phase"]
+    return sum(count * measured[name]["maxplore"]["ms"] for name, count in work.items()) / 1000 / 86400
+
+
+def written(page: str, root: Path = ROOT) -> str:
+    """The page with its tables in place."""
+    return between(page, "costs", table(root))
+
+
+def main() -> int:
+    PAGE.write_text(written(PAGE.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
