@@ -75,6 +75,7 @@ def seen(path: Path) -> Seen:
 
 def curve(marks: Iterable[int], values: np.ndarray) -> Curve:
     """Median, quartiles and mean over seeds, `[seeds, marks]`."""
+    values = np.asarray(values, np.float64)
     quantiles = (("median", 0.5), ("p25", 0.25), ("p75", 0.75))
     return {
         "x": [int(mark) for mark in marks],
