@@ -104,14 +104,14 @@ class Exploit:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Run a figure of the paper, and judge its claims. The same command goes on where it was stopped."""
+    """Run a figure of the paper, and judge its claims. One that is made of runs goes on where it was stopped."""
 
     figure: Positional[str]
     """A name from `maxplore list`, or all."""
     preset: str = "fast"
     """Size: fast (a laptop's), paper, or smoke (only to see that everything works)."""
     seeds: int | None = None
-    """How many; by default the figure's own number. Those that are there already are not run again."""
+    """How many; by default the figure's own number. Runs that are there already are not run again."""
     episodes: int | None = None
     """Of a figure of the Chain: how many; by default its own number."""
     steps: int | None = None
@@ -121,7 +121,7 @@ class Reproduce:
     configs: int | None = None
     """Of a grid: settings of each method, 0 for all of them."""
     out: Path | None = None
-    """Where to; by default runs/FIGURE."""
+    """Where to; by default runs/FIGURE, or runs/FIGURE-PRESET."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tools.continuous import between
 
@@ -31,10 +32,16 @@ def table(root: Path = ROOT, *, of_chain: bool = True) -> str:
             rows.append(f"| {name} | {what} | {claims[0]['paper']} | {worst:g} | {held} of {len(claims)} |")
             continue
         for claim in claims:
-            measured = "never" if claim["measured"] is None else f"{claim['measured']:g}"
+            measured = _measured(claim)
             verdict = "yes" if claim["holds"] else "**no**"
             rows.append(f"| {name} | {claim['claim']} | {claim['paper']} | {measured} | {verdict} |")
     return "\n".join(rows)
+
+
+def _measured(claim: dict[str, Any]) -> str:
+    """What was found, with its interval where there is one."""
+    found = "never" if claim["measured"] is None else f"{claim['measured']:g}"
+    return f"{found} [{', '.join(f'{end:g}' for end in claim['interval'])}]" if "interval" in claim else found
 
 
 def needed(root: Path = ROOT) -> str:
@@ -57,8 +64,9 @@ def in_short(root: Path = ROOT) -> str:
         if claims:
             name = f"[{summary['figure']}](results/{path.parent.name}/summary.json), {summary['seeds']} seeds"
             first, held = claims[0], sum(claim["holds"] for claim in claims)
-            measured = "never" if first["measured"] is None else f"{first['measured']:g}"
-            rows.append(f"| {name} | {first['claim']} | {first['paper']} | {measured} | {held} of {len(claims)} |")
+            rows.append(
+                f"| {name} | {first['claim']} | {first['paper']} | {_measured(first)} | {held} of {len(claims)} |"
+            )
     return "\n".join(rows)
 
 

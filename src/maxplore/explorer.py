@@ -131,7 +131,7 @@ class Explorer:
         self._most: float | None = None
         key, states, actions = jax.random.key(int(seed)), self._observations.entry, self._actions.entry
         paid = None if reward is None else inner(reward, self._observations, self._actions)
-        self._fitted: exploit.real.Fitted | None = None
+        self._fitted: exploit.real.TaskModel | None = None
         self._agent: Agent
         if states.count is not None and actions.count is not None:
             if states.count**2 * actions.count > MOST_TRANSITIONS:

@@ -1,7 +1,6 @@
 """Trials come to their end once, whatever happened to them, and do not stand in each other's way."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from maxplore.runs.export import arrays
 from maxplore.runs.record import Record
 from maxplore.runs.reliving import told
 from maxplore.sweep import Trial, done, run_all
+from maxplore.sweep.trial import returns_of
 from maxplore.sweep.work import GRID, keep_landscape
 
 CAR = Trial("maxplore/MountainCar-v0", "random", 3, 40)
@@ -46,67 +46,101 @@ def test_trials_end_and_one_that_fails_stops_no_other(tmp_path):
     assert [name for name, outcome in outcomes.items() if outcome.ended] == ["good", "other"]
     assert "noise is -1.0" in outcomes["bad"].reason
     assert any("bad: FAILED" in line for line in lines)
-    assert done(CAR, tmp_path / "good").ends(CAR)
-    assert not np.array_equal(data(tmp_path / "good")["actions"], data(tmp_path / "other")["actions"])
+    assert done(CAR, tmp_path / "runs" / "good").ends(CAR)
+    assert not np.array_equal(data(tmp_path / "runs" / "good")["actions"], data(tmp_path / "runs" / "other")["actions"])
 
-    files = [file for file in (tmp_path / "good").rglob("*") if file.is_file() and file.suffix != ".sqlite-shm"]
+    files = [
+        file for file in (tmp_path / "runs" / "good").rglob("*") if file.is_file() and file.suffix != ".sqlite-shm"
+    ]
     before = {file: file.stat().st_mtime_ns for file in files}  # those that reading leaves alone
     del trials["bad"]
     longer = {**trials, "other": replace(trials["other"], steps=50)}
     assert all(outcome.ended for outcome in run_all(longer, tmp_path, say=lines.append))
     assert {file: file.stat().st_mtime_ns for file in before} == before, "what is done is not touched"
-    assert len(data(tmp_path / "other")["actions"]) == 50
-    assert "resumed" in said(tmp_path / "other")
+    assert len(data(tmp_path / "runs" / "other")["actions"]) == 50
+    assert "resumed" in said(tmp_path / "runs" / "other")
 
 
 def test_a_trial_whose_worker_was_killed_goes_on(tmp_path):
     trial = replace(CAR, steps=600)
-    trial.write(tmp_path / "killed.json")
-    worker = subprocess.Popen([sys.executable, "-m", "maxplore.sweep.work", str(tmp_path / "killed.json")])
-    while done(trial, tmp_path / "killed").steps < 10:
+    path, order = tmp_path / "runs" / "killed", tmp_path / "killed.json"
+    trial.write(order)
+    worker = subprocess.Popen([sys.executable, "-m", "maxplore.sweep.work", str(order), str(path)])
+    while done(trial, path).steps < 10:
         assert worker.poll() is None
         time.sleep(0.01)
     worker.send_signal(signal.SIGKILL)
     worker.wait()
-    assert not done(trial, tmp_path / "killed").ends(trial)
+    assert not done(trial, path).ends(trial)
     outcomes = run_all({"killed": trial, "whole": trial}, tmp_path, workers=2, say=lambda _: None)
     assert all(outcome.ended for outcome in outcomes)
-    killed, whole = data(tmp_path / "killed"), data(tmp_path / "whole")
+    killed, whole = data(tmp_path / "runs" / "killed"), data(tmp_path / "runs" / "whole")
     for name, values in whole.items():
         np.testing.assert_array_equal(killed[name], values)
 
 
-def test_an_interrupt_ends_the_workers_in_good_order(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_in_good_order_however_their_parent_ends(tmp_path, how):
     program = (
-        "from maxplore.sweep import Trial, run_all; from pathlib import Path; import sys\n"
-        f"trial = Trial('maxplore/MountainCar-v0', 'random', 3, 10**6)\n"
+        "from maxplore.sweep import Trial, run_all; from pathlib import Path\n"
+        "trial = Trial('maxplore/MountainCar-v0', 'random', 3, 10**6)\n"
         f"run_all({{'long': trial}}, Path({str(tmp_path)!r}), say=print)"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
-    trial = replace(CAR, steps=10**6)
-    while done(trial, tmp_path / "long").steps < 10:
+    trial, path = replace(CAR, steps=10**6), tmp_path / "runs" / "long"
+    while done(trial, path).steps < 10:
         assert parent.poll() is None
         time.sleep(0.01)
-    parent.send_signal(signal.SIGINT)
+    if how == signal.SIGINT:
+        with pytest.raises(InputError, match="is being written by process"):
+            run_all({"long": trial}, tmp_path, say=lambda _: None)
+    parent.send_signal(how)
     parent.wait()
-    owner = int((tmp_path / "long" / "lock").read_text())
-    with pytest.raises(ProcessLookupError):
-        os.kill(owner, 0)
-    steps = done(trial, tmp_path / "long").steps
-    assert Folder(tmp_path / "long").all_checkpoints()[0][0] == steps, "it left a checkpoint of its last step"
+    owner = int((path / "lock").read_text())
+    while Path(f"/proc/{owner}").exists() and "Z" not in Path(f"/proc/{owner}/stat").read_text().split()[2]:
+        time.sleep(0.01)
+    steps = done(trial, path).steps
+    assert Folder(path).all_checkpoints()[0][0] == steps, "it left a checkpoint of its last step"
 
 
 def test_the_folder_of_another_run_is_refused(tmp_path):
     run_all({"mine": CAR}, tmp_path, say=lambda _: None)
+    mine = Folder(tmp_path / "runs" / "mine")
     with pytest.raises(InputError, match=r"has a run with seed 3, expected 5: give another --out"):
-        done(replace(CAR, seed=5), tmp_path / "mine")
-    knowing = told(Folder(tmp_path / "mine"), Record.read(Folder(tmp_path / "mine").record), 7)
+        done(replace(CAR, seed=5), mine.path)
+    with pytest.raises(InputError, match="is past step 20, and its landscape then was not kept"):
+        done(replace(CAR, landscapes=(20,)), mine.path)
+    assert not done(replace(CAR, landscapes=(40,)), mine.path).ends(replace(CAR, landscapes=(40,))), (
+        "it can be made yet"
+    )
+    knowing = told(mine, Record.read(mine.record), 7)
     assert knowing.steps == 7
     np.testing.assert_array_equal(
-        np.asarray(knowing.history.transitions.next_state)[:7], data(tmp_path / "mine")["next_observations"][:7]
+        np.asarray(knowing.history.transitions.next_state)[:7],
+        data(tmp_path / "runs" / "mine")["next_observations"][:7],
     )
     with pytest.raises(InputError, match="expected 1 to 40"):
-        told(Folder(tmp_path / "mine"), Record.read(Folder(tmp_path / "mine").record), 41)
+        told(mine, Record.read(mine.record), 41)
+
+
+def test_what_somebody_else_solved_in_the_run_is_not_the_trials(tmp_path):
+    trial = replace(CAR, tasks=("capture-flag",), after=(40,), solving={"members": 2})
+    run_all({"mine": CAR}, tmp_path, say=lambda _: None)
+    mine = Folder(tmp_path / "runs" / "mine")
+    with Record.open(mine.record) as record:
+        for settings, seed, returns in (
+            ({}, 0, [1.0, 2.0, 3.0]),
+            ({"members": 2}, 1, [1.0, 2.0, 3.0]),
+            ({"members": 2}, 0, [1.0]),
+            ({"members": 2}, 0, [1.0, None, 3.0]),
+        ):
+            record.solved("capture-flag", seed=seed, settings=settings, report={}, returns=returns)
+        assert returns_of(trial, record) == {}
+        assert not done(trial, mine.path).ends(trial)
+        record.solved("capture-flag", seed=0, settings={"members": 2}, report={}, returns=[4.0, 5.0, 6.0])
+        record.solved("capture-flag", seed=0, settings={}, report={}, returns=[7.0, 8.0, 9.0])
+        assert returns_of(trial, record) == {("capture-flag", 40): [4.0, 5.0, 6.0]}
+    assert done(trial, mine.path).ends(trial)
 
 
 def test_a_trial_is_data(tmp_path):

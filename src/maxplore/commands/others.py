@@ -29,21 +29,29 @@ def reproduce(asked: cli.Reproduce) -> int:
     figures = list(EXPERIMENTS) if every else [asked.figure]
     for name in figures:
         figure_named(name, size)  # before the first takes its hours
-    base = asked.out or Path("runs")
+    base, suffix, status = asked.out or Path("runs"), "" if asked.preset == "fast" else f"-{asked.preset}", 0
     for name in figures:
-        out = base if asked.out is not None and not every else base / name
+        out = base if asked.out is not None and not every else base / f"{name}{'' if asked.out else suffix}"
         if every:
             say(f"{name}: {EXPERIMENTS[name].title}")
         try:
             summary = run(name, out, size, say=say)
         except KeyboardInterrupt:
-            warn(f"interrupted; runs and settings of grids that were begun are kept in {out}: the same command goes on")
+            warn(f"interrupted; what runs and settings of grids have done is kept in {out}: the same command goes on")
             return 130
         for claim in summary["claims"]:
             verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
-            say(f"{verdict:14s} {claim['claim']}: {claim['measured']} (paper: {claim['paper']})")
+            between = f" [{', '.join(map(str, claim['interval']))}]" if "interval" in claim else ""
+            say(f"{verdict:14s} {claim['claim']}: {claim['measured']}{between} (paper: {claim['paper']})")
+        for run_name, reason in summary.get("failed", {}).items():
+            warn(f"{run_name} failed and is left out: {reason}")
+            status = SOME_FAILED
         say(f"written to {out}")
-    return 0
+    return status
+
+
+SOME_FAILED = 3
+"""Exit status of a figure that was made without some of its runs."""
 
 
 def report(asked: cli.Report) -> int:

@@ -59,7 +59,7 @@ class Exploration:
         needed = {label: _finite(episodes_needed(values)) for label, values in shares.items()}
         return Measured(
             {label: repr(line) for label, line in self.lines.items()},
-            judged(self.claims, shares),
+            judged(self.claims, shares, episodes),
             {label: quartiles(values) for label, values in shares.items()},
             {"episodes_needed": needed, "final_share": {k: v[:, -1].round(4).tolist() for k, v in shares.items()}},
         )

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ STEPS, SEED = 200_000, 1000
 
 
 def learn(task: str, steps: int, seed: int, file: Path) -> None:
-    """Learn a task, and write down what it pays, anew at every rating: what was reached is never lost."""
+    """Learn a task, and write down what it pays: at every rating to a draft, in the end in place of what was there."""
+    draft = file.with_suffix(".part")
     begin, rows = time.perf_counter(), list[dict[str, Any]]()
     for rated in oracle(gym.make(TASKS[task].env), task, steps, seed=seed):
         used = round(time.process_time(), 1)
@@ -33,7 +35,8 @@ def learn(task: str, steps: int, seed: int, file: Path) -> None:
             "seconds": round(time.perf_counter() - begin, 1),
             "runs": rows,
         }
-        write_text(file, json.dumps(told, indent=1) + "\n")
+        write_text(draft, json.dumps(told, indent=1) + "\n")
+    draft.replace(file)
 
 
 def final(file: Path, steps: int) -> list[float] | None:
@@ -46,7 +49,7 @@ def final(file: Path, steps: int) -> list[float] | None:
         raise InputError(f"{file} is damaged ({type(error).__name__}: {error}): remove it to make it anew") from None
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=[name for name, task in TASKS.items() if "Chain" not in task.env])
     parser.add_argument("--steps", type=int, default=STEPS)
@@ -54,8 +57,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     use_compilation_cache()
-    learn(asked.task, asked.steps, asked.seed, asked.out or Path(f"results/benchmarks/oracle-{asked.task}.json"))
+    try:
+        learn(asked.task, asked.steps, asked.seed, asked.out or Path(f"results/benchmarks/oracle-{asked.task}.json"))
+    except InputError as error:
+        sys.stderr.write(f"maxplore: {error}\n")
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -49,13 +49,25 @@ class Asked:
         return {name: value for name, value in asdict(self).items() if name != "preset" and value is not None}
 
 
+class Verdict(NamedTuple):
+    """What was found of a claim."""
+
+    value: float
+    holds: bool
+    interval: tuple[float, float] | None = None
+    """Between which two the value lies with a chance of 95%, where that is reckoned."""
+
+
 @dataclass(frozen=True)
 class Judge:
     """Finds the value of a claim in what was measured, and whether it holds."""
 
-    of: Callable[[Any], tuple[float, bool]]
+    of: Callable[[Any], tuple[Any, ...]]
+    """The parts of a `Verdict`."""
     lines: tuple[str, ...] = ()
     """Lines of the figure that it looks at."""
+    episodes: int | None = None
+    """Episodes that the claim is about; None is however many there are."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +79,13 @@ class Claim:
     judge: Judge
 
     def judged(self, measured: Any) -> dict[str, Any]:
-        value, holds = self.judge.of(measured)
+        verdict = Verdict(*self.judge.of(measured))
         # JSON has no infinity: a share never reached is null.
-        shown = round(value, 4) if np.isfinite(value) else None
-        return {"claim": self.claim, "paper": self.paper, "measured": shown, "holds": bool(holds)}
+        shown = round(verdict.value, 4) if np.isfinite(verdict.value) else None
+        told = {"claim": self.claim, "paper": self.paper, "measured": shown, "holds": bool(verdict.holds)}
+        if verdict.interval is not None:
+            told["interval"] = [round(end, 4) for end in verdict.interval]
+        return told
 
 
 class Measured(NamedTuple):
@@ -119,9 +134,13 @@ def resized(figure: Figure, asked: Asked, own: tuple[str, ...]) -> Figure:
     return replace(figure, **asked.given)  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownVariableType]
 
 
-def judged(claims: tuple[Claim, ...], measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Claims about lines that were measured."""
-    return [claim.judged(measured) for claim in claims if set(claim.judge.lines) <= set(measured)]
+def judged(claims: tuple[Claim, ...], measured: Mapping[str, Any], episodes: int | None = None) -> list[dict[str, Any]]:
+    """Claims about lines that were measured, and for as long."""
+    return [
+        claim.judged(measured)
+        for claim in claims
+        if set(claim.judge.lines) <= set(measured) and claim.judge.episodes in (None, episodes)
+    ]
 
 
 def quartiles(values: np.ndarray) -> Curve:

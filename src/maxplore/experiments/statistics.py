@@ -14,6 +14,9 @@ DRAWS = 5000
 LEVEL = 0.95
 """Of its intervals."""
 
+Scores = Sequence[np.ndarray]
+"""Of one method: for each task, one number a seed. The same seed is the same run in every task."""
+
 
 class Estimate(NamedTuple):
     """A number, and between which two it lies."""
@@ -21,9 +24,6 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
 def iqm(scores: np.ndarray) -> np.ndarray:
@@ -40,17 +40,18 @@ def iqm(scores: np.ndarray) -> np.ndarray:
     return np.asarray(order @ (weight / weight.sum()))
 
 
-def difference(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> Estimate:
-    """By how much the first is better: the difference of interquartile means, averaged over strata (tasks).
+def difference(ones: Sequence[Scores], others: Sequence[Scores]) -> Estimate:
+    """By how much the first methods are better: the difference of interquartile means, averaged over methods and tasks.
 
-    Each is one array of scores a stratum. Seeds are drawn again within their stratum and side alone.
+    Runs are drawn again within their method alone, and with a run all of its tasks: they share its luck.
     """
     generator = np.random.default_rng(0)  # the same numbers give the same interval
     value, draws = 0.0, np.zeros(DRAWS)
-    for sign, side in ((1.0, one), (-1.0, other)):
-        for scores in side:
-            again = generator.integers(0, len(scores), (DRAWS, len(scores)))
-            value += sign * float(iqm(scores)) / len(side)
-            draws += sign * iqm(scores[again]) / len(side)
+    for sign, side in ((1.0, ones), (-1.0, others)):
+        for method in side:
+            again = generator.integers(0, len(method[0]), (DRAWS, len(method[0])))
+            weight = sign / (len(side) * len(method))
+            value += weight * sum(float(iqm(scores)) for scores in method)
+            draws += weight * sum(iqm(scores[again]) for scores in method)
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return Estimate(value, float(low), float(high))

@@ -1,19 +1,20 @@
 """Figures that are made of runs: a sweep of ordinary ones, which goes on where it was stopped, and takes more seeds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxplore.errors import InputError
-from maxplore.experiments.spec import Curve, Judge, Say
-from maxplore.experiments.statistics import difference
+from maxplore.experiments.spec import Curve, Judge, Say, quartiles
+from maxplore.experiments.statistics import Scores, difference
 from maxplore.methods import METHODS
 from maxplore.runs.directory import Folder
 from maxplore.runs.export import arrays
 from maxplore.runs.record import Record
 from maxplore.sweep import Trial, run_all
+from maxplore.sweep.trial import Solved, returns_of
 
 FIRST_SEED = 1000
 """Seeds that are reported begin here; what was tuned was tuned on others."""
@@ -23,78 +24,84 @@ COMPARED = ("max", "tvax", "jdrx", "perx", "random")
 
 ACTIVE, REACTIVE = ("max", "tvax"), ("jdrx", "perx")
 
+ENOUGH_SEEDS = 3
+"""With fewer, no method is called better than another."""
+
 
 class Seen(NamedTuple):
     """What a run has seen, a row a step."""
 
+    path: Path
+    """Of the run."""
     states: np.ndarray
     """After each step."""
     episodes: np.ndarray
-    tasks: dict[tuple[str, int], list[float]]
+    tasks: dict[Solved, list[float]]
     """Real returns, by task and the steps of D that it was solved from."""
 
 
-Runs = dict[str, list[Seen]]
-"""Of every method, those of all seeds."""
+class Swept(NamedTuple):
+    """What came of a sweep."""
+
+    runs: dict[str, list[Seen]]
+    """Of every method, those that came to their end."""
+    about: dict[str, Any]
+    """For the summary: how many of each there were, and why others failed."""
 
 
 def checked_methods(methods: tuple[str, ...]) -> None:
     """An `InputError` if somebody explores with one that there is not."""
-    for name in methods:
+    for name in methods or ("",):
         if name not in METHODS:
             raise InputError(f"--methods has {name!r}, expected some of {', '.join(METHODS)}")
 
 
-def swept(trials: Mapping[tuple[str, int], Trial], folder: Path, say: Say) -> Runs:
+def marks_within(marks: tuple[int, ...], steps: int) -> tuple[int, ...]:
+    """Those that so many steps come to; if that is not two of them, half-way and the end."""
+    own = tuple(mark for mark in marks if mark <= steps)
+    return own if len(own) > 1 else tuple(sorted({max(1, steps // 2), steps}))
+
+
+def swept(trials: Mapping[tuple[str, int], Trial], folder: Path, say: Say) -> Swept:
     """Bring all trials, by method and seed, to their end, and read what they have seen.
 
     One that fails is said to, and left out; an `InputError` if a method is left with none.
     """
     named = {f"{method}-{seed}": trial for (method, seed), trial in trials.items()}
-    outcomes = run_all(named, folder / "runs", say=say)
-    failed = [outcome for outcome in outcomes if not outcome.ended]
-    runs: Runs = {}
-    for (method, _), outcome in zip(trials, outcomes, strict=True):
-        own = runs.setdefault(method, [])
-        if outcome.ended:
-            own.append(seen(folder / "runs" / outcome.name))
+    outcomes = run_all(named, folder, say=say)
+    failed = {outcome.name: outcome.reason for outcome in outcomes if not outcome.ended}
+    runs: dict[str, list[Seen]] = {method: [] for method, _ in trials}
+    for name, trial in named.items():
+        if name not in failed:
+            runs[trial.method].append(seen(trial, folder / "runs" / name))
     for method, own in runs.items():
         if not own:
-            raise InputError(f"no run of {method} came to its end: {failed[0].reason}")
-    return runs
+            reason = next(why for name, why in failed.items() if named[name].method == method)
+            raise InputError(f"no run of {method} came to its end: {reason}")
+    return Swept(runs, {"runs": {method: len(own) for method, own in runs.items()}, "failed": failed})
 
 
-def seen(path: Path) -> Seen:
-    """What the run in this folder has seen."""
+def seen(trial: Trial, path: Path) -> Seen:
+    """What the run in this folder has seen, as far as the trial goes."""
     folder = Folder(path)
     with Record.read(folder.record) as record:
         rows = arrays(record, *folder.spaces(folder.read_config()))
-        tasks = {(row["task"], row["step"]): row["returns"] for row in record.tasks()}
-    return Seen(rows["next_observations"], rows["episodes"], tasks)
+        tasks = returns_of(trial, record)
+    return Seen(path, rows["next_observations"][: trial.steps], rows["episodes"][: trial.steps], tasks)
 
 
-def curve(marks: Iterable[int], values: np.ndarray) -> Curve:
+def curve(marks: tuple[int, ...], values: np.ndarray) -> Curve:
     """Median, quartiles and mean over seeds, `[seeds, marks]`."""
     values = np.asarray(values, np.float64)
-    quantiles = (("median", 0.5), ("p25", 0.25), ("p75", 0.75))
-    return {
-        "x": [int(mark) for mark in marks],
-        **{name: np.quantile(values, q, axis=0).round(4).tolist() for name, q in quantiles},
-        "mean": values.mean(axis=0).round(4).tolist(),
-    }
+    return {**quartiles(values), "x": list(marks), "mean": values.mean(axis=0).round(4).tolist()}
 
 
-def better(one: tuple[str, ...], other: tuple[str, ...]) -> Judge:
-    """That these methods score higher than those: the interval of the difference lies above 0.
+def better(ones: tuple[str, ...], others: tuple[str, ...]) -> Judge:
+    """That these methods score higher than those: the interval of the difference lies above 0, over enough seeds."""
 
-    What is measured has, for each method, one array of scores a stratum.
-    """
+    def judge(scores: Mapping[str, Scores]) -> tuple[float, bool, tuple[float, float]]:
+        found = difference([scores[name] for name in ones], [scores[name] for name in others])
+        enough = min(len(scores[name][0]) for name in (*ones, *others)) >= ENOUGH_SEEDS
+        return found.value, enough and found.low > 0, (found.low, found.high)
 
-    def judge(scores: Mapping[str, list[np.ndarray]]) -> tuple[float, bool]:
-        sides = [
-            [np.concatenate(each) for each in zip(*(scores[m] for m in side), strict=True)] for side in (one, other)
-        ]
-        found = difference(*sides)
-        return found.value, found.low > 0
-
-    return Judge(judge, (*one, *other))
+    return Judge(judge, (*ones, *others))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -61,7 +62,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         try:
             live.refresh()
-        except InputError as error:
+        except (InputError, OSError, ValueError) as error:  # a run may be half-written, moved or removed meanwhile
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{error}\n")
             return
         if self.path == "/":
@@ -78,8 +79,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("X-Frame-Options", "DENY")
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # whoever asked may be gone
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the library's)
         """Nothing is said about every question."""

@@ -31,7 +31,9 @@ class Shift(NamedTuple):
 
 
 def shifts(states: Float[np.ndarray, "probes dims"], utility: Float[np.ndarray, " probes"]) -> list[Shift]:
-    """Of every dimension that varies, those that shift most first."""
+    """Of every dimension that varies, those that shift most first; none if there are too few states to tell."""
+    if len(utility) < 2:
+        return []
     top = highest(utility)
     spread = states.std(axis=0, dtype=np.float64)
     apart = np.abs(np.median(states[top], axis=0) - np.median(states[~top], axis=0))
@@ -60,7 +62,7 @@ def region(
         return "too few states were asked about to tell."
     top = highest(utility)
     most, rest = float(utility[top].mean()), float(utility[~top].mean())
-    if most < ALIKE * rest:
+    if most <= ALIKE * rest:
         return f"about the same everywhere: mean utility {most:.3g} nats in the highest tenth, {rest:.3g} elsewhere."
     stands_out = [shift for shift in shifts(states, utility)[:NAMED] if shift.size >= STANDS_OUT]
     where = [

@@ -62,22 +62,53 @@ class Done(NamedTuple):
 
     steps: int
     solved: frozenset[Solved]
+    landscapes: frozenset[int]
+
+    def explored(self, trial: Trial) -> bool:
+        """Whether it has seen all that it is to see."""
+        return self.steps >= trial.steps and self.landscapes.issuperset(trial.landscapes)
 
     def ends(self, trial: Trial) -> bool:
         """Whether nothing is left to do."""
-        return self.steps >= trial.steps and self.solved.issuperset(trial.asked)
+        return self.explored(trial) and self.solved.issuperset(trial.asked)
 
 
 def done(trial: Trial, path: Path) -> Done:
     """How far the trial in this folder is; an `InputError` if it holds another run."""
     folder = Folder(path)
     if not folder.is_run:
-        return Done(0, frozenset())
+        return Done(0, frozenset(), frozenset())
     config = folder.read_config()
     for name in ("env", "env_kwargs", "method", "preset", "seed", "settings"):
-        own, asked = getattr(config, name), getattr(trial, name)
-        asked = json.loads(json.dumps(asked))
+        own, asked = getattr(config, name), _plain(getattr(trial, name))
         if own != asked:
             raise InputError(f"{path} has a run with {name} {own!r}, expected {asked!r}: give another --out")
     with Record.read(folder.record) as record:
-        return Done(record.steps, frozenset((row["task"], row["step"]) for row in record.tasks()))
+        steps = record.steps
+        solved = frozenset(returns_of(trial, record))
+    kept = frozenset(at for at in trial.landscapes if landscape_file(path, at).is_file())
+    for at in trial.landscapes:
+        if at < steps and at not in kept:
+            raise InputError(f"{path} is past step {at}, and its landscape then was not kept: give another --out")
+    return Done(steps, solved, kept)
+
+
+def returns_of(trial: Trial, record: Record) -> dict[Solved, list[float]]:
+    """Real returns of what was solved as the trial has it; what somebody else solved in the same run is not its."""
+    asked = (0, _plain(trial.solving))
+    return {
+        (row["task"], row["step"]): row["returns"]
+        for row in record.tasks()
+        if (row["seed"], row["settings"]) == asked
+        and len(row["returns"]) == trial.episodes
+        and all(isinstance(paid, int | float) for paid in row["returns"])
+    }
+
+
+def landscape_file(path: Path, steps: int) -> Path:
+    """Where the landscape of a run after so many steps is kept."""
+    return path / "landscapes" / f"{steps:010d}.npz"
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))

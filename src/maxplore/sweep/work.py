@@ -1,10 +1,14 @@
-"""What a worker does: `python -m maxplore.sweep.work TRIAL.json` brings the run in the folder TRIAL to its end.
+"""What a worker does: `python -m maxplore.sweep.work TRIAL.json RUN` brings the run in that folder to its end.
 
 Whatever ends a worker, the next one goes on where it was: nothing that is done is done again.
 """
 
+import ctypes
+import os
+import signal
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +24,7 @@ from maxplore.runs.record import Record
 from maxplore.runs.reliving import told
 from maxplore.runs.run import Run
 from maxplore.runs.solved import kept
-from maxplore.sweep.trial import Trial, done
+from maxplore.sweep.trial import Trial, done, landscape_file
 
 FAILED = 3
 """Exit status of a trial that cannot come to its end."""
@@ -34,7 +38,7 @@ MOVES = 5
 def work(trial: Trial, path: Path) -> bool:
     """Bring a trial to its end; whether it got there, or was asked to stop."""
     before = done(trial, path)
-    if before.steps < trial.steps and not _explored(trial, path):
+    if not before.explored(trial) and not _explored(trial, path):
         return False
     for task, steps in trial.asked:
         if (task, steps) not in before.solved:
@@ -46,7 +50,7 @@ def _explored(trial: Trial, path: Path) -> bool:
     """Explore as far as is asked for, with a look at the landscape on the way; whether it got there."""
     with interruptible() as stopped, _run(trial, path) as run:
         run.record.aim(trial.steps)
-        for steps in sorted({steps for steps in trial.landscapes if steps < trial.steps} | {trial.steps}):
+        for steps in sorted({*trial.landscapes, trial.steps}):
             if not run.explore(steps, stop=stopped):
                 return False
             if steps in trial.landscapes and run.steps == steps:
@@ -68,11 +72,6 @@ def _run(trial: Trial, path: Path) -> Run:
         settings=trial.settings,
         steps=trial.steps,
     )
-
-
-def landscape_file(path: Path, steps: int) -> Path:
-    """Where the landscape after so many steps is kept."""
-    return path / "landscapes" / f"{steps:010d}.npz"
 
 
 def keep_landscape(explorer: Explorer, file: Path) -> None:
@@ -116,12 +115,25 @@ def _told(path: Path, steps: int) -> Explorer:
     return _last[2]
 
 
+def _end_with_parent() -> None:
+    """Finish the step and stop if the parent is gone, however it went. Linux alone has that."""
+    parent = os.getppid()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+    if os.getppid() != parent:
+        raise KeyboardInterrupt
+
+
+PR_SET_PDEATHSIG = 1
+
+
 def main() -> int:
-    use_compilation_cache()
-    file = Path(sys.argv[1])
+    file, path = map(Path, sys.argv[1:])
     warnings.simplefilter("default", UserWarning)
     try:
-        return 0 if work(Trial.read(file), file.with_suffix("")) else INTERRUPTED
+        _end_with_parent()
+        use_compilation_cache()
+        return 0 if work(Trial.read(file), path) else INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
     except (InputError, OSError) as error:
