@@ -132,7 +132,6 @@ def test_what_somebody_else_solved_in_the_run_is_not_the_trials(tmp_path):
             ({}, 0, [1.0, 2.0, 3.0]),
             ({"members": 2}, 1, [1.0, 2.0, 3.0]),
             ({"members": 2}, 0, [1.0]),
-            ({"members": 2}, 0, [1.0, None, 3.0]),
         ):
             record.solved("capture-flag", seed=seed, settings=settings, report={}, returns=returns)
         assert returns_of(trial, record) == {}

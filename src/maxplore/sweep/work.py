@@ -10,6 +10,7 @@ import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -116,10 +117,16 @@ def _told(path: Path, steps: int) -> Explorer:
 
 
 def _end_with_parent() -> None:
-    """Finish the step and stop if the parent is gone, however it went. Linux alone has that."""
+    """Finish the step and stop if asked to, or if the parent is gone, however it went: of that Linux alone tells."""
+
+    def ended(*_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # each thread of a parent that dies is a parent that dies
+        os.kill(os.getpid(), signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, ended)
     parent = os.getppid()
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         raise KeyboardInterrupt
 
