@@ -82,7 +82,12 @@ class Claim:
         verdict = Verdict(*self.judge.of(measured))
         # JSON has no infinity: a share never reached is null.
         shown = round(verdict.value, 4) if np.isfinite(verdict.value) else None
-        told = {"claim": self.claim, "paper": self.paper, "measured": shown, "holds": bool(verdict.holds)}
+        told: dict[str, Any] = {
+            "claim": self.claim,
+            "paper": self.paper,
+            "measured": shown,
+            "holds": bool(verdict.holds),
+        }
         if verdict.interval is not None:
             told["interval"] = [round(end, 4) for end in verdict.interval]
         return told
