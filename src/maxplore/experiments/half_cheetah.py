@@ -41,6 +41,7 @@ SOLVING: dict[str, dict[str, Any]] = {
         "solver_episodes": 250,
         "actors": 128,
         "solver_batch_size": 4096,
+        "temperature": 0.4,
     },
     "smoke": {
         "members": 2,
