@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -57,7 +58,10 @@ def main() -> None:
     done = {(row["guard"], row["task"], row["method"], row["seed"]) for row in rows}
     for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
         todo = [
-            (guard, task) for guard in GUARDS for task in study.tasks if (guard, task, asked.method, seed) not in done
+            (guard, task)
+            for guard in asked.guards
+            for task in study.tasks
+            if (guard, task, asked.method, seed) not in done
         ]
         if not todo:
             continue
@@ -88,7 +92,7 @@ def main() -> None:
     result = {
         "what": "Half Cheetah, 20000 steps without reward; tasks from D alone, each guard with the same budget: "
         f"{BUDGET}; three real episodes a row",
-        "command": f"python benchmarks/guards.py {' '.join(sys.argv[1:])}".strip(),
+        "command": f"python benchmarks/guards.py {shlex.join(sys.argv[1:])}".strip(),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
         "runs": rows,
     }
