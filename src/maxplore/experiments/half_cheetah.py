@@ -11,7 +11,6 @@ from maxplore.experiments.spec import Asked, Claim, Curve, Judge, Measured, Say,
 from maxplore.experiments.swept import (
     ACTIVE,
     COMPARED,
-    FIRST_SEED,
     REACTIVE,
     Seen,
     better,
@@ -22,6 +21,8 @@ from maxplore.experiments.swept import (
 from maxplore.sweep import Trial
 
 ENV = "maxplore/HalfCheetah-v0"
+FIRST_SEED = 1010
+"""Seeds that are reported begin here: with 1000 to 1002 the settings of exploitation were chosen."""
 TASKS = ("running", "flipping")
 AFTER = {
     "fast": (2000, 5000, 10_000, 20_000),
