@@ -159,11 +159,6 @@ class Explorer:
                 self._agent.learn_horizon(horizon)
 
     @property
-    def agent(self) -> Agent:
-        """What chooses its actions, in maxplore's own arrays."""
-        return self._agent
-
-    @property
     def observation_space(self) -> gym.Space[Any]:
         """What observations look like."""
         return self._spaces[0]
@@ -404,7 +399,7 @@ class Explorer:
         groups["next"] = () if self._next is None else (self._next,)
         checkpoint.write(path, about, groups)
 
-    def adopt(self, lived: Lived) -> None:
+    def _adopt(self, lived: Lived) -> None:
         """Know what was lived through in a compiled run, with the key of this explorer's seed."""
         assert isinstance(self._agent, ModelAgent)
         self._agent.adopt(lived)

@@ -26,7 +26,7 @@ from maxplore.utilities import Utility
 
 
 def explore_many(
-    env: FunctionalEnv,
+    env: FunctionalEnv | Any,
     steps: int,
     *,
     seeds: Iterable[int],
@@ -52,7 +52,7 @@ def explore_many(
     _check(env)
     named: dict[str, Any] = {"method": method, "preset": preset, "horizon": env.horizon}
     explorers = [Explorer(env.observation_space, env.action_space, seed=seed, **named, **settings) for seed in numbers]
-    agent = explorers[0].agent
+    agent = explorers[0]._agent  # pyright: ignore[reportPrivateUsage]
     if not isinstance(agent, ModelAgent):
         raise InputError("the environment's spaces are Discrete, expected real states: see maxplore.explorers.run")
     states, actions = agent.history.state_entry, agent.history.action_entry
@@ -67,7 +67,7 @@ def explore_many(
     for k, (seed, explorer) in enumerate(zip(numbers, explorers, strict=True)):
         own = jax.tree.map(lambda x, k=k: x[k] if eqx.is_array(x) else x, lived)
         _check_finite(own.history, seed)
-        explorer.adopt(own)
+        explorer._adopt(own)  # pyright: ignore[reportPrivateUsage]
     return explorers
 
 
