@@ -13,23 +13,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import install_import_hook
 
-jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_num_cpu_devices", 4)
-install_import_hook("maxplore", "beartype.beartype")
-
-import maxplore  # noqa: E402
-from maxplore.devices import row  # noqa: E402
-from maxplore.envs import MountainCar  # noqa: E402
-from maxplore.models import CategoricalEnsemble, Fitted, fit  # noqa: E402
-from maxplore.runs import run as running  # noqa: E402
-from maxplore.utilities import JensenRenyi, Task  # noqa: E402
-from tests.systems import history_of, linear_gaussian  # noqa: E402
+import maxplore
+from maxplore.devices import dealt, row
+from maxplore.envs import MountainCar
+from maxplore.models import Moments, fit
+from maxplore.runs import run as running
+from maxplore.solvers import Gradient, GradientConfig
+from maxplore.utilities import Task
+from tests.systems import history_of, linear_gaussian
 
 MEMBERS = 4
-MODEL = maxplore.GaussianConfig(members=MEMBERS, depth=1, width=8, termination=True)
-LEARN = maxplore.FitConfig(epochs=4, batch_size=32, held_out=0.2, patience=3)
+HASTY = Gradient(GradientConfig(iterations=3, actors=4, horizon=3, lifetime=6, width=8))
 
 
 def where(tree: Any) -> list[list[int]]:
@@ -38,7 +33,7 @@ def where(tree: Any) -> list[list[int]]:
 
 
 def leaves(tree: Any) -> list[Any]:
-    return jax.tree.leaves(eqx.filter(tree, eqx.is_array))
+    return jax.tree.leaves(eqx.filter(tree, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray)))
 
 
 def apart(one: Any, other: Any) -> float:
@@ -50,29 +45,28 @@ def apart(one: Any, other: Any) -> float:
 
 
 def models() -> dict[str, Any]:
-    """Fit, predict, utility and imagined steps of Gaussian members with a termination head; categorical members."""
-    history = history_of(*linear_gaussian(200, 0.05)[:3])
+    """A warm start, predictions, and imagined steps in which each row has a member of its own, and ends are drawn."""
+    history = history_of(*linear_gaussian(100, 0.05)[:3])
     states, actions = history.transitions.state[:6], history.transitions.action[:6]
-    key, found = jax.random.key(1), dict[int, list[Any]]()
-    fitted: dict[int, Fitted[Any]] = {}
+    key, found, warm = jax.random.key(1), dict[int, Any](), maxplore.FitConfig(steps=20, from_scratch=False)
     for count in (1, 4):
         mesh = row(count, MEMBERS)
-        ensemble = maxplore.GaussianEnsemble(2, 1, MODEL, mesh=mesh, key=jax.random.key(0))
-        fitted[count] = first = fit(ensemble, history, LEARN, key=key)
-        warm = maxplore.FitConfig(epochs=2, batch_size=32, from_scratch=False)
-        second = fit(first.ensemble, history, warm, key=key, moments=first.moments)
-        steps = [
-            eqx.filter_jit(maxplore.ExplorationMDP(second.ensemble, utility, history).step)(states, actions, key=key)
-            for utility in (JensenRenyi(), Task(lambda s, a, s2: s2[0]))
-        ]
-        numbered = CategoricalEnsemble(3, 2, maxplore.MemberConfig(MEMBERS, 1, 8), mesh=mesh, key=key)
-        predicted = numbered.predict(jnp.array([0, 1]), jnp.array([1, 0]))
-        found[count] = [first, second, second.ensemble.predict(states, actions), steps, predicted]
-    names = ("fit", "warm fit", "predict", "imagined steps", "categorical members")
+        config = maxplore.GaussianConfig(members=MEMBERS, depth=1, width=8, termination=True)
+        ensemble = maxplore.GaussianEnsemble(2, 1, config, mesh=mesh, key=jax.random.key(0))
+        some = dealt(mesh, jax.tree.map(lambda x: jnp.full_like(x, 0.01), ensemble.members))
+        fitted = fit(ensemble, history, warm, key=key, moments=Moments(jnp.int32(7), some, some))
+        mdp = maxplore.ExplorationMDP(fitted.ensemble, Task(lambda s, a, s2: s2[0]), history)
+        numbered = maxplore.CategoricalEnsemble(3, 2, maxplore.MemberConfig(MEMBERS, 1, 8), mesh=mesh, key=key)
+        found[count] = {
+            "fit": fitted,
+            "predict": fitted.ensemble.predict(states, actions),
+            "imagined steps": eqx.filter_jit(mdp.step)(states, actions, key=key),
+            "categorical members": numbered.predict(jnp.array([0, 1]), jnp.array([1, 0])),
+        }
     return {
-        "apart": {name: apart(one, other) for name, one, other in zip(names, found[1], found[4], strict=True)},
-        "members": {n: where(own.ensemble.members) for n, own in fitted.items()},
-        "moments": {n: where((own.moments.first, own.moments.second)) for n, own in fitted.items()},
+        "apart": {name: apart(one, found[4][name]) for name, one in found[1].items()},
+        "members": {count: where(own["fit"].ensemble.members) for count, own in found.items()},
+        "moments": {count: where(own["fit"].moments[1:]) for count, own in found.items()},
     }
 
 
@@ -80,22 +74,30 @@ def rounds(folder: Path) -> dict[str, Any]:
     """A whole round: fit, solve, act. Then the explorer is saved on two devices, and goes on with other numbers."""
     car, numbers = MountainCar(), np.random.default_rng(0)
     seen = numbers.uniform([-1.2, -0.07], [0.6, 0.07], (10, 2)).astype(np.float32)
+    here, still = np.array([-0.5, 0.0], np.float32), np.zeros((10, 1))
     explorers: dict[int, maxplore.Explorer] = {}
     for count in (1, 2):
-        own = maxplore.Explorer(car.observation_space, car.action_space, preset="smoke", members=4, devices=count)
+        settings: dict[str, Any] = {"preset": "smoke", "members": MEMBERS, "solver": HASTY, "devices": count}
+        explorers[count] = own = maxplore.Explorer(car.observation_space, car.action_space, **settings)
         for state in seen:
             push = own.ask(state)
-            own.tell(state, push, np.asarray(car.step(state, push)[0]), truncated=True)
-        explorers[count] = own
-    here = np.array([-0.5, 0.0], np.float32)
+            own.tell(state, push, np.asarray(car.step(jnp.asarray(state), jnp.asarray(push))[0]), truncated=True)
     acts = {count: own.ask(here) for count, own in explorers.items()}
+    agents: list[Any] = [own._agent for own in explorers.values()]
     explorers[2].save(folder / "saved")
     back = {count: maxplore.load(folder / "saved", devices=count) for count in (1, 4)}
     return {
-        "act": apart(*acts.values()),
-        "figures": apart(*(list(map(jnp.asarray, own.figures[0].values())) for own in explorers.values())),
-        "utility": apart(*(own.utility(seen, np.zeros((10, 1))) for own in explorers.values())),
-        "solved again": [float(np.abs(acts[2] - own.ask(here)).max()) for own in back.values()],
+        "apart": {
+            "fit": apart(*(own.ensemble for own in agents)),
+            "moments": apart(*(own._moments for own in agents)),
+            "policy": apart(*(own._policy for own in agents)),
+            "act": apart(*acts.values()),
+            "figures": apart(*(list(map(np.asarray, own.figures[0].values())) for own in explorers.values())),
+            "predict": apart(*(own.model.predict(seen, still) for own in explorers.values())),
+            "utility": apart(*(own.utility(seen, still) for own in explorers.values())),
+            "the same again on one device": apart(acts[2], back[1].ask(here)),
+        },
+        "members": where(agents[1].ensemble.members),
         "back on": {count: where(own.model.ensemble.members)[0] for count, own in back.items()},
     }
 
@@ -137,5 +139,7 @@ def seeds() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    jax.config.update("jax_num_cpu_devices", 4)
     to = Path(sys.argv[1])
     sys.stdout.write(json.dumps({"models": models(), "round": rounds(to), "run": runs(to), "seeds": seeds()}))

@@ -26,9 +26,9 @@ def found(tmp_path_factory):
     return json.loads(done.stdout)
 
 
-def test_fits_predictions_utilities_and_imagined_steps_are_those_of_one_device(found):
+def test_fits_predictions_and_imagined_steps_are_those_of_one_device(found):
     for what, gap in found["models"]["apart"].items():
-        assert gap < 2e-5, what
+        assert gap < 1e-5, what
 
 
 @pytest.mark.parametrize(("count", "devices"), [("1", []), ("4", [0, 1, 2, 3])])
@@ -38,14 +38,12 @@ def test_each_device_holds_members_and_moments_of_its_own(found, count, devices)
 
 
 def test_a_whole_round_fit_solve_act_is_that_of_one_device(found):
-    own = found["round"]
-    assert own["act"] < 1e-3
-    assert own["figures"] < 1e-3
-    assert own["utility"] < 1e-3
+    assert found["round"]["members"] == [[0, 1]] * 4, "weights and biases of two layers"
+    for what, gap in found["round"]["apart"].items():
+        assert gap < 1e-4, what
 
 
 def test_what_was_saved_on_two_devices_goes_on_with_any_number(found):
-    assert found["round"]["solved again"] == pytest.approx([0.0, 0.0], abs=1e-3)
     assert found["round"]["back on"] == {"1": [], "4": [0, 1, 2, 3]}
 
 

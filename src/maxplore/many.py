@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray, Shaped
 
 from maxplore import checks
 from maxplore import devices as places
@@ -80,12 +80,12 @@ def _live(
     history: History,
     steps: int,
     mesh: Mesh | None,
-    keys: PRNGKeyArray,
+    keys: Shaped[PRNGKeyArray, " seeds"],
 ) -> Lived:
     """All seeds at once; what is an array among the settings is an argument, and none of what is compiled."""
     config = replace(config, utility=utility, solver=solver)
 
-    def together(keys: PRNGKeyArray) -> Lived:
+    def together(keys: Shaped[PRNGKeyArray, " share"]) -> Lived:
         return eqx.filter_vmap(partial(_one, config, env, history, steps))(keys)
 
     if mesh is None:

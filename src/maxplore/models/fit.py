@@ -217,6 +217,10 @@ def _fit(
     return Fitted(ensemble, end.moments, report)
 
 
+_Shared = tuple[Ensemble[Any], History, Array, Array, Array, Array | None, Array | None]
+"""What all members train with: all but the members, D, Adam's steps so far, rows, steps, steps left and in all."""
+
+
 def train(
     ensemble: Ensemble[Any],
     history: History,
@@ -236,14 +240,14 @@ def train(
     """
     size = config.batch_size
 
-    def rate(k: Int[Array, ""]) -> Any:
-        if config.cooling == 0 or left is None or total is None:
-            return config.learning_rate
-        return config.learning_rate * jnp.minimum(1.0, (left - k) / (config.cooling * total))
-
-    def train_member(own: tuple[Member, Any, Any, Array]) -> tuple[Member, Any, Any]:
-        member, first, second, order = own
+    def train_member(own: tuple[Member, Any, Any, Array], shared: _Shared) -> tuple[Member, Any, Any]:
+        (member, first, second, order), (ensemble, history, done, count, steps, left, total) = own, shared
         order = jnp.pad(order, (0, size))
+
+        def rate(k: Int[Array, ""]) -> Any:
+            if config.cooling == 0 or left is None or total is None:
+                return config.learning_rate
+            return config.learning_rate * jnp.minimum(1.0, (left - k) / (config.cooling * total))
 
         def step(k: Int[Array, ""], carry: tuple[Member, Moments]) -> tuple[Member, Moments]:
             member, moments = carry
@@ -263,18 +267,20 @@ def train(
                 weight_decay=config.weight_decay,
             )
 
-        member, now = jax.lax.fori_loop(0, steps, step, (member, Moments(moments.steps, first, second)))
+        member, now = jax.lax.fori_loop(0, steps, step, (member, Moments(done, first, second)))
         return member, now.first, now.second
 
-    def train_all(each: tuple[Member, Any, Any, Array]) -> tuple[Member, Any, Any]:
-        # Members outside, steps inside, a few members at a time: what they need stays in the cache from step to step.
-        group = max(GROUP_BYTES // ensemble.member_bytes, 1)
+    # Members outside, steps inside, a few members at a time: what they need stays in the cache from step to step.
+    group = max(GROUP_BYTES // ensemble.member_bytes, 1)
+
+    def train_all(each: tuple[Member, Any, Any, Array], shared: _Shared) -> tuple[Member, Any, Any]:
         if group >= each[-1].shape[0]:
-            return jax.vmap(train_member)(each)
-        return jax.lax.map(train_member, each, batch_size=group)
+            return jax.vmap(train_member, in_axes=(0, None))(each, shared)
+        return jax.lax.map(lambda own: train_member(own, shared), each, batch_size=group)
 
     each = (members, moments.first, moments.second, order)
-    members, first, second = devices.each(ensemble.mesh, train_all, each)
+    shared = (ensemble.common, history, moments.steps, count, steps, left, total)
+    members, first, second = devices.each(ensemble.mesh, train_all, each, shared)
     return members, Moments(moments.steps + steps, first, second)
 
 
@@ -300,7 +306,9 @@ def _measure(
     size = min(config.batch_size, history.capacity)
     padded = jnp.pad(rows, (0, size))
 
-    def measured(members: Member) -> Metrics:
+    def measured(
+        members: Member, ensemble: Ensemble[Any], history: History, padded: Array, count: Int[Array, ""]
+    ) -> Metrics:
         def add(block: Int[Array, ""], total: Metrics) -> Metrics:
             places = block * size + jnp.arange(size)
             batch = history[jax.lax.dynamic_slice_in_dim(padded, block * size, size)]
@@ -313,4 +321,5 @@ def _measure(
         total = jax.lax.fori_loop(0, -(-count // size), add, Metrics(zero, zero, zero))
         return jax.tree.map(lambda x: x / count, total)
 
-    return devices.together(ensemble.mesh, devices.each(ensemble.mesh, measured, members))
+    shared = (ensemble.common, history, padded, count)
+    return devices.together(ensemble.mesh, devices.each(ensemble.mesh, measured, members, *shared))
