@@ -19,12 +19,10 @@ from maxplore.devices import dealt, row
 from maxplore.envs import MountainCar
 from maxplore.models import Moments, fit
 from maxplore.runs import run as running
-from maxplore.solvers import Gradient, GradientConfig
-from maxplore.utilities import Task
+from maxplore.utilities import JensenRenyi, Task
 from tests.systems import history_of, linear_gaussian
 
 MEMBERS = 4
-HASTY = Gradient(GradientConfig(iterations=3, actors=4, horizon=3, lifetime=6, width=8))
 
 
 def where(tree: Any) -> list[list[int]]:
@@ -45,7 +43,7 @@ def apart(one: Any, other: Any) -> float:
 
 
 def models() -> dict[str, Any]:
-    """A warm start, predictions, and imagined steps in which each row has a member of its own, and ends are drawn."""
+    """A warm start, predictions, imagined steps in which each row has a member of its own, the slope of a utility."""
     history = history_of(*linear_gaussian(100, 0.05)[:3])
     states, actions = history.transitions.state[:6], history.transitions.action[:6]
     key, found, warm = jax.random.key(1), dict[int, Any](), maxplore.FitConfig(steps=20, from_scratch=False)
@@ -56,15 +54,19 @@ def models() -> dict[str, Any]:
         some = dealt(mesh, jax.tree.map(lambda x: jnp.full_like(x, 0.01), ensemble.members))
         fitted = fit(ensemble, history, warm, key=key, moments=Moments(jnp.int32(7), some, some))
         mdp = maxplore.ExplorationMDP(fitted.ensemble, Task(lambda s, a, s2: s2[0]), history)
+        worth = maxplore.ExplorationMDP(fitted.ensemble, JensenRenyi(), history)
+        slope = eqx.filter_jit(jax.grad(lambda a, worth: jnp.sum(worth.step(states, a, key=key).reward)))
         numbered = maxplore.CategoricalEnsemble(3, 2, maxplore.MemberConfig(MEMBERS, 1, 8), mesh=mesh, key=key)
         found[count] = {
             "fit": fitted,
             "predict": fitted.ensemble.predict(states, actions),
             "imagined steps": eqx.filter_jit(mdp.step)(states, actions, key=key),
+            "slope of the utility": slope(actions, worth),
             "categorical members": numbered.predict(jnp.array([0, 1]), jnp.array([1, 0])),
         }
     return {
         "apart": {name: apart(one, found[4][name]) for name, one in found[1].items()},
+        "steepest": float(jnp.max(jnp.abs(found[4]["slope of the utility"]))),
         "members": {count: where(own["fit"].ensemble.members) for count, own in found.items()},
         "moments": {count: where(own["fit"].moments[1:]) for count, own in found.items()},
     }
@@ -77,7 +79,7 @@ def rounds(folder: Path) -> dict[str, Any]:
     here, still = np.array([-0.5, 0.0], np.float32), np.zeros((10, 1))
     explorers: dict[int, maxplore.Explorer] = {}
     for count in (1, 2):
-        settings: dict[str, Any] = {"preset": "smoke", "members": MEMBERS, "solver": HASTY, "devices": count}
+        settings: dict[str, Any] = {"preset": "smoke", "members": MEMBERS, "solver": "icem", "devices": count}
         explorers[count] = own = maxplore.Explorer(car.observation_space, car.action_space, **settings)
         for state in seen:
             push = own.ask(state)
@@ -141,5 +143,6 @@ def seeds() -> dict[str, Any]:
 if __name__ == "__main__":
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_num_cpu_devices", 4)
+    jax.config.update("jax_disable_most_optimizations", True)  # compiling is most of the time
     to = Path(sys.argv[1])
     sys.stdout.write(json.dumps({"models": models(), "round": rounds(to), "run": runs(to), "seeds": seeds()}))

@@ -29,6 +29,7 @@ def found(tmp_path_factory):
 def test_fits_predictions_and_imagined_steps_are_those_of_one_device(found):
     for what, gap in found["models"]["apart"].items():
         assert gap < 1e-5, what
+    assert found["models"]["steepest"] > 1e-3, "there is a slope at all"
 
 
 @pytest.mark.parametrize(("count", "devices"), [("1", []), ("4", [0, 1, 2, 3])])

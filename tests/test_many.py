@@ -126,6 +126,14 @@ class Wrong(Block):
     def reset(self, *, key):
         return jnp.zeros(3)
 
+    def step(self, state, action, *, key):
+        return state[:2], jnp.zeros(())
+
+
+class Concrete(Block):
+    def step(self, state, action, *, key):
+        return jnp.asarray(np.sin(float(state[0])) * np.ones(2)), jnp.zeros(())
+
 
 class Broken(Block):
     def step(self, state, action, *, key):
@@ -142,7 +150,8 @@ class Broken(Block):
         (Block(), {"devices": 2}, "devices is 2, expected at most 1, the cpu devices found here"),
         (gym.make("maxplore/MountainCar-v0").unwrapped, {}, "env is a MountainCarEnv .*expected pure functions"),
         (3, {}, "env is a int without observation_space, action_space, horizon, reset, step"),
-        (Wrong(), {}, r"reset gives a state of shape \(3,\), expected \(2,\)"),
+        (Wrong(), {}, r"env's reset gives shape \(3,\), expected \(2,\)"),
+        (Concrete(), {}, "env cannot be compiled .*expected pure functions in jax.numpy"),
         (Broken(), {"method": "random"}, "the state after step 0 of seed 1 is not finite"),
     ],
 )

@@ -18,8 +18,8 @@ from maxplore import devices as places
 from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
-from maxplore.explorers.model_based import ModelAgent, ModelBasedConfig
-from maxplore.explorers.rounds import FunctionalEnv, Lived, live
+from maxplore.explorers.model_based import Lived, ModelAgent, ModelBasedConfig
+from maxplore.explorers.rounds import FunctionalEnv, ended, live
 from maxplore.history import History
 from maxplore.solvers import Solver
 from maxplore.utilities import Utility
@@ -116,19 +116,24 @@ def _check(env: Any) -> None:
 
 
 def _check_functions(env: FunctionalEnv, states: Entry) -> None:
-    """An `InputError` unless states have the shape that they should."""
-    key = jax.random.key(0)
-    low = jnp.asarray(env.action_space.sample())
+    """An `InputError` unless the functions can be compiled, and give what they should."""
+    push = jnp.asarray(env.action_space.sample())
 
-    def tried(key: PRNGKeyArray) -> tuple[Array, Array]:
+    def tried(key: PRNGKeyArray) -> dict[str, Array]:
         first = env.reset(key=key)
-        return first, env.step(first, low, key=key)[0]
+        following, _ = env.step(first, push, key=key)
+        return {"reset": first, "step": following, "terminated": ended(env, first, push, following)}
 
-    for name, own in zip(("reset", "step"), jax.eval_shape(tried, key), strict=True):
-        if own.shape != states.shape:
-            raise InputError(
-                f"{name} gives a state of shape {own.shape}, expected {states.shape}, as observation_space has"
-            )
+    try:
+        found = jax.eval_shape(tried, jax.random.key(0))
+    except Exception as error:  # somebody else's code may raise anything
+        what = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"env cannot be compiled ({type(error).__name__}: {what}), expected pure functions in jax.numpy"
+        ) from error
+    for name, shape in {"reset": states.shape, "step": states.shape, "terminated": ()}.items():
+        if found[name].shape != shape:
+            raise InputError(f"env's {name} gives shape {found[name].shape}, expected {shape}")
 
 
 def _check_finite(history: History, seed: int) -> None:

@@ -99,9 +99,9 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
         """One real step, and a new episode if that was the last of one."""
         key_env = jax.random.fold_in(key_step, now)
         following = env.step(walk.state, actions.traced(action), key=key_env)[0].astype(jnp.float32)
-        ended, cut = _ended(env, walk.state, actions.traced(action), following), walk.age + 1 >= env.horizon
-        history = walk.history.write(Transition(walk.state, action, following, ended, cut))
-        over = ended | cut
+        last, cut = ended(env, walk.state, actions.traced(action), following), walk.age + 1 >= env.horizon
+        history = walk.history.write(Transition(walk.state, action, following, last, cut))
+        over = last | cut
         state = jax.lax.cond(over, lambda: begun(now + 1), lambda: following)
         return Walk(state, jnp.where(over, 0, walk.age + 1), history)
 
@@ -177,8 +177,8 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
     return Lived(walk.history, Learned(ensemble, moments, policy, memory, plan.step, reports))
 
 
-def _ended(env: Any, state: Array, action: Array, following: Array) -> Bool[Array, ""]:
+def ended(env: Any, state: Array, action: Array, following: Array) -> Bool[Array, "*shape"]:
     """Whether the episode ends there; of an environment that never says so, no."""
     if not hasattr(env, "terminated"):
         return jnp.zeros((), bool)
-    return jnp.asarray(env.terminated(state, action, following), bool).reshape(())
+    return jnp.asarray(env.terminated(state, action, following), bool)
