@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from maxplore import Explorer, InputError
 from maxplore.devices import row
+from maxplore_cli import parsed
 
 ROOT = Path(__file__).parents[1]
 BOX = spaces.Box(-1.0, 1.0, (2,))
@@ -73,6 +74,12 @@ def test_devices_that_cannot_be_had_are_refused_in_one_line(devices, members, sa
         Explorer(BOX, BOX, preset="smoke", members=members, devices=devices)
     with pytest.raises(InputError, match=said):
         row(devices, members)
+
+
+def test_the_command_line_has_them_too():
+    assert parsed(["explore", "Pendulum-v1", "--devices", "2"])[0].devices == 2
+    assert parsed(["resume", "runs/a", "--devices", "2"])[0].devices == 2
+    assert parsed(["resume", "runs/a"])[0].devices is None, "as many as the last time"
 
 
 def test_small_ensembles_of_discrete_spaces_stay_on_one():

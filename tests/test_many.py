@@ -114,7 +114,7 @@ def test_episodes_that_end_early_begin_anew_and_the_end_is_learned():
 
 def test_mountain_car_at_random():
     """The functional core is the environment that Gymnasium has: nothing is fitted, so this is quick."""
-    one, two = explore_many(MountainCar(), 30, seeds=(0, 1), method="random")
+    one, two = explore_many(MountainCar(), 30, seeds=2, method="random")
     step = jax.jit(jax.vmap(lambda state, push: MountainCar().step(state, push)[0]))
     for own in (one, two):
         np.testing.assert_allclose(step(rows(own, "state"), rows(own, "action")), rows(own, "next_state"), atol=1e-6)
@@ -144,6 +144,8 @@ class Broken(Block):
     ("env", "changed", "said"),
     [
         (Block(), {"seeds": ()}, "seeds has none, expected at least one"),
+        (Block(), {"seeds": 0}, "seeds has none, expected at least one"),
+        (Block(), {"horizon": 5}, "horizon is given, expected none"),
         (Block(), {"seeds": (0, -1)}, "seed is -1, expected a whole number"),
         (Block(), {"steps": 0}, "steps is 0, expected a whole number of at least 1"),
         (Block(), {"membres": 3}, "there is no setting 'membres'"),

@@ -29,13 +29,13 @@ def explore_many(
     env: FunctionalEnv | Any,
     steps: int,
     *,
-    seeds: Iterable[int],
+    seeds: int | Iterable[int],
     method: str = "max",
     preset: str = "fast",
     devices: int = 1,
     **settings: Any,
 ) -> list[Explorer]:
-    """Explore a functional environment once for each of the `seeds`, all of them at the same time.
+    """Explore a functional environment once for each of the `seeds` (a number of them, or which), all at the same time.
 
     What comes back are the explorers, one a seed, as if each had explored alone: to be asked, told, saved, exploited.
     On several `devices` the seeds are dealt out to them. When all this pays is on the page about devices.
@@ -45,9 +45,11 @@ def explore_many(
     >>> one.steps, two.steps
     (5, 5)
     """
-    numbers = list(seeds)
+    numbers = list(range(seeds) if isinstance(seeds, int) else seeds)
     if not numbers:
         raise InputError("seeds has none, expected at least one")
+    for name in {"seed", "horizon"} & set(settings):
+        raise InputError(f"{name} is given, expected none: seeds has the seeds, and the environment its horizon")
     steps = checks.counted("steps", steps)
     _check(env)
     named: dict[str, Any] = {"method": method, "preset": preset, "horizon": env.horizon}
@@ -63,9 +65,9 @@ def explore_many(
     history = History.empty(states, actions, capacity=agent.history.room_for(steps))
     config = agent.config
     plain = replace(config, utility=None)
-    lived = _live(plain, config.utility, config.solver, env, history, steps, mesh, keys)
+    lived = jax.device_get(_live(plain, config.utility, config.solver, env, history, steps, mesh, keys))
     for k, (seed, explorer) in enumerate(zip(numbers, explorers, strict=True)):
-        own = jax.tree.map(lambda x, k=k: x[k] if eqx.is_array(x) else x, lived)
+        own = jax.tree.map(lambda x, k=k: jnp.asarray(x[k]), lived)  # wherever it was computed
         _check_finite(own.history, seed)
         explorer._adopt(own)  # pyright: ignore[reportPrivateUsage]
     return explorers

@@ -86,8 +86,8 @@ class Plan(NamedTuple):
 def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: int, *, key: PRNGKeyArray) -> Lived:
     """So many steps from an empty `history`, which must have room for them; the `key` is that of an `Explorer`."""
     actions = spaces.actions(env.action_space)
-    space = spaces.observations(env.observation_space).bounds
-    model = replace(config.model, termination=hasattr(env, "terminated"))
+    space = spaces.observations(env.observation_space, numbered=actions.entry.count is not None).bounds
+    model = replace(config.model, termination=config.model.termination or hasattr(env, "terminated"))
     config = replace(config, model=model, solver=config.solver.within(env.horizon))
     key_ensemble, key_agent = jax.random.split(key)
     key_reset, key_step = jax.random.split(jax.random.fold_in(key, 2**32 - 1))  # which splitting never gives

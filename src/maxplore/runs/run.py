@@ -8,6 +8,7 @@ back to where it was by replaying the actions of the current episode from its se
 import copy
 import json
 import math
+import re
 import uuid
 import warnings
 from collections.abc import Callable, Generator, Mapping
@@ -333,8 +334,9 @@ class Run:
 
     def _devices_before(self) -> int:
         """On how many devices the run was computed the last time."""
-        noted = [event.text.partition(" ")[0] for event in self.record.events() if event.kind == "devices"]
-        return int(noted[-1]) if noted and noted[-1].isdecimal() else 1
+        noted = [event.text for event in self.record.events() if event.kind == "devices"]
+        found = re.match(r"[1-9][0-9]{0,5}(?= )", noted[-1]) if noted else None
+        return int(found[0]) if found else 1
 
     def _as_before(self) -> int:
         """As many devices as the last time, or one if here are fewer."""
