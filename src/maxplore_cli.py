@@ -53,6 +53,8 @@ class Explore:
     """Seconds that the environment may take for one step."""
     power_safe: bool = False
     """Have the disk confirm every step before the next: no power cut loses one. It takes milliseconds a step."""
+    devices: int = 1
+    """Devices that the ensemble's members are dealt out to. It changes nothing but rounding."""
     video: bool = False
     """Film the last whole episode, too."""
     wandb: str | None = None
@@ -69,6 +71,8 @@ class Resume:
     """Of the run."""
     steps: int | None = None
     """Steps in all; by default those that the run was begun for."""
+    devices: int | None = None
+    """Devices that the ensemble's members are dealt out to; by default as many as the last time."""
     video: bool = False
     """Film the last whole episode, too."""
     wandb: str | None = None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import claims, continuous, costs, durability, exploitation
+from tools import claims, continuous, costs, devices, durability, exploitation
 from tools.claims import ROOT
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
@@ -49,3 +49,8 @@ def test_the_table_of_exploitation_is_that_of_the_benchmarks():
 def test_the_cost_of_durability_is_that_of_the_benchmark():
     page = durability.PAGE.read_text()
     assert durability.written(page) == page, "run python -m tools.durability"
+
+
+def test_what_devices_are_worth_is_what_the_benchmark_says():
+    page = devices.PAGE.read_text()
+    assert devices.written(page) == page, "run python -m tools.devices"

@@ -1,11 +1,12 @@
 """maxplore: learn how an environment works in as few steps as possible, with no reward at all."""
 
-from maxplore import envs, solvers, tasks, utilities
+from maxplore import devices, envs, solvers, tasks, utilities
 from maxplore.errors import InputError
 from maxplore.exploit import ExploitConfig, FiniteExploitConfig, Forecast, Report, TaskPolicy, refine
 from maxplore.explorer import Explorer, load
 from maxplore.history import History, Transition
 from maxplore.learned_env import LearnedEnv, LearnedVectorEnv
+from maxplore.many import explore_many
 from maxplore.mdp import ExplorationMDP
 from maxplore.models import CategoricalEnsemble, FitConfig, GaussianConfig, GaussianEnsemble, MemberConfig, fit
 from maxplore.normalizer import Normalizer
@@ -31,7 +32,9 @@ __all__ = [
     "Report",
     "TaskPolicy",
     "Transition",
+    "devices",
     "envs",
+    "explore_many",
     "fit",
     "load",
     "refine",

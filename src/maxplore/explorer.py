@@ -13,12 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from maxplore import checks, exploit, spaces, tasks
+from maxplore.devices import DevicesError, counted, row
 from maxplore.episodes import longest
 from maxplore.errors import InputError
 from maxplore.exploit import FiniteExploitConfig, TaskPolicy
 from maxplore.explorers import Finite, FiniteAgent
 from maxplore.explorers.agent import Agent
-from maxplore.explorers.model_based import ModelAgent
+from maxplore.explorers.model_based import Lived, ModelAgent
 from maxplore.history import History, Transition
 from maxplore.methods import finite_explorer, model_based
 from maxplore.models.ensemble import Ensemble
@@ -84,7 +85,8 @@ class Explorer:
 
     `method` and `preset` name a row of `maxplore.methods`; `horizon` is the length of an episode where it is known
     (`explore` asks the environment), and any setting of the method may be given by name. A `reward`, times
-    `reward_weight`, is added to the utility; without one, exploration is pure.
+    `reward_weight`, is added to the utility; without one, exploration is pure. On more than one of JAX's `devices` the
+    members of the ensemble are dealt out to them, which changes nothing but rounding.
 
     >>> env = gym.make("FrozenLake-v1", is_slippery=False)
     >>> explorer = Explorer(env.observation_space, env.action_space, members=3)
@@ -104,6 +106,7 @@ class Explorer:
         horizon: int | None = None,
         reward: Reward | None = None,
         reward_weight: float | None = None,
+        devices: int = 1,
         **settings: Any,
     ) -> None:
         if horizon is not None and not (_whole(horizon) and 1 <= horizon <= LONGEST):
@@ -134,6 +137,10 @@ class Explorer:
         self._fitted: exploit.real.TaskModel | None = None
         self._agent: Agent
         if states.count is not None and actions.count is not None:
+            if counted(devices) > 1:
+                raise DevicesError(
+                    f"devices is {devices}, expected 1: the small ensembles of Discrete spaces need no more"
+                )
             if states.count**2 * actions.count > MOST_TRANSITIONS:
                 raise InputError(
                     f"{states.count} states and {actions.count} actions are too many to write out, expected at most "
@@ -146,7 +153,8 @@ class Explorer:
             config = model_based(method, preset, settings, states, actions)
             if paid is not None:
                 config = config.with_reward(paid, float(weight))
-            self._agent = ModelAgent(config, states, actions, key=key, space=self._observations.bounds)
+            mesh = row(devices, config.model.members)
+            self._agent = ModelAgent(config, states, actions, key=key, space=self._observations.bounds, mesh=mesh)
             if horizon is not None:
                 self._agent.learn_horizon(horizon)
 
@@ -391,6 +399,14 @@ class Explorer:
         groups["next"] = () if self._next is None else (self._next,)
         checkpoint.write(path, about, groups)
 
+    def _adopt(self, lived: Lived) -> None:
+        """Know what was lived through in a compiled run, with the key of this explorer's seed."""
+        assert isinstance(self._agent, ModelAgent)
+        self._agent.adopt(lived)
+        last = self._agent.history[jnp.int32(self.steps - 1)]
+        self._explored, self._episode_over = True, bool(last.terminated | last.truncated)
+        self._next = np.asarray(last.next_state)
+
     def _thaw(self, file: checkpoint.Checkpoint) -> None:
         """Be what was saved."""
         about = file.about
@@ -406,20 +422,20 @@ class Explorer:
             self._agent.begin()
 
 
-def load(directory: str | Path, *, reward: Reward | None = None) -> Explorer:
+def load(directory: str | Path, *, reward: Reward | None = None, devices: int = 1) -> Explorer:
     """The explorer that was saved in `directory`, or that of a run there; it goes on as if it had never been away.
 
-    One that had a `reward` needs the same one again.
+    One that had a `reward` needs the same one again. It may go on with another number of `devices`.
     """
     from maxplore.runs.directory import Folder
     from maxplore.runs.reliving import restored
 
     if Folder(Path(directory)).is_run and reward is None:
-        return restored(Path(directory))
-    return load_file(Path(directory) / SAVED, reward=reward)
+        return restored(Path(directory), devices=devices)
+    return load_file(Path(directory) / SAVED, reward=reward, devices=devices)
 
 
-def load_file(path: Path, *, reward: Reward | None = None) -> Explorer:
+def load_file(path: Path, *, reward: Reward | None = None, devices: int = 1) -> Explorer:
     """`load`, from a file of this name."""
     file = checkpoint.Checkpoint(path)
     about = file.about
@@ -436,7 +452,7 @@ def load_file(path: Path, *, reward: Reward | None = None) -> Explorer:
         wanted = "none: it was made without" if weight is None else "the reward that it was made with"
         raise InputError(f"reward is {'' if weight is None else 'not '}given, expected {wanted}")
     try:
-        explorer = Explorer(*spaces_, **named, reward=reward, reward_weight=weight, **settings)
+        explorer = Explorer(*spaces_, **named, reward=reward, reward_weight=weight, devices=devices, **settings)
         explorer._thaw(file)  # pyright: ignore[reportPrivateUsage]
     except InputError:
         raise

@@ -128,11 +128,15 @@ class History(eqx.Module):
             refuse("next_state - state", delta, ~np.isfinite(delta), "a finite float32 number")
         return tuple(columns.values())
 
-    def _with_room(self, needed: int) -> "History":
+    def room_for(self, needed: int) -> int:
+        """The capacity that D will have once so many rows are in it."""
         capacity = self.capacity
         while capacity < needed:
             capacity *= 2
-        extra = capacity - self.capacity
+        return capacity
+
+    def _with_room(self, needed: int) -> "History":
+        extra = self.room_for(needed) - self.capacity
         if extra == 0:
             return self
         grown = jax.tree.map(

@@ -37,7 +37,7 @@ PRESETS = ("fast", "paper", "smoke")
 FEW = 6
 """Dimensions of state and action together up to which trajectory optimisation finds what the gradient does not."""
 
-TAKEN = ("method", "preset", "seed", "horizon", "reward", "reward_weight")
+TAKEN = ("method", "preset", "seed", "horizon", "reward", "reward_weight", "devices")
 """Names that the `Explorer` itself has given a meaning."""
 
 TINY = MemberConfig(members=3, depth=1, width=32, activation="tanh", first_gain=6.0)

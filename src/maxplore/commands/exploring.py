@@ -50,6 +50,7 @@ def explore(asked: cli.Explore, settings: Mapping[str, Any]) -> int:
         power_safe=asked.power_safe,
         command=shlex.join(["maxplore", *sys.argv[1:]]),
         steps=asked.steps,
+        devices=asked.devices,
     ) as run:
         return _explored(run, asked.steps, asked)
 
@@ -67,7 +68,7 @@ def resume(asked: cli.Resume) -> int:
         warnings.showwarning = lambda message, *_, **__: warn(str(message))
         warnings.simplefilter("always", UserWarning)
         try:
-            run = running.resumed(asked.directory)
+            run = running.resumed(asked.directory, devices=asked.devices)
         except running.MisbehavedError as error:
             warn(str(error))
             return MISBEHAVED

@@ -32,6 +32,16 @@ class MountainCar(eqx.Module):
     horizon: int = eqx.field(static=True, default=500)
     """Steps of an episode."""
 
+    @property
+    def observation_space(self) -> gym.spaces.Box:
+        """Where the car can be, and how fast."""
+        return gym.spaces.Box(np.array([LEFT, -MAX_SPEED], np.float32), np.array([RIGHT, MAX_SPEED], np.float32))
+
+    @property
+    def action_space(self) -> gym.spaces.Box:
+        """The push."""
+        return actions(1)
+
     def reset(self, *, key: PRNGKeyArray) -> Float[Array, "2"]:
         """At rest, somewhere at the bottom of the valley."""
         return jnp.stack([jax.random.uniform(key, minval=START[0], maxval=START[1]), jnp.zeros(())])
@@ -70,11 +80,9 @@ class MountainCarEnv(gym.Env[np.ndarray, np.ndarray]):
     def __init__(self, noise: float = 0.0, render_mode: str | None = None) -> None:
         check_options(self, noise, render_mode)
         self.noise, self.render_mode = noise, render_mode
-        high = np.array([RIGHT, MAX_SPEED], np.float32)
-        low = np.array([LEFT, -MAX_SPEED], np.float32)
-        unbounded = np.full(2, np.inf, np.float32)
-        self.observation_space = gym.spaces.Box(-unbounded, unbounded) if noise else gym.spaces.Box(low, high)
-        self.action_space = actions(1)
+        unbounded, core = np.full(2, np.inf, np.float32), MountainCar()
+        self.observation_space = gym.spaces.Box(-unbounded, unbounded) if noise else core.observation_space
+        self.action_space = core.action_space
         self._state = np.zeros(2, np.float32)
 
     def reset(

@@ -7,9 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+from jax.sharding import Mesh
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
-from maxplore import checks
+from maxplore import checks, devices
 from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorers.agent import Agent, Filled
@@ -77,6 +78,34 @@ class Round(NamedTuple):
     coverage: float
 
 
+class Reports(NamedTuple):
+    """What came of all rounds of a compiled run, along a leading axis."""
+
+    fit: FitReport
+    solve: SolveInfo
+    """Of the latest solve in each."""
+    calibration: Float[Array, "*rounds"]
+
+
+class Learned(NamedTuple):
+    """What a compiled run has learned."""
+
+    ensemble: GaussianEnsemble
+    moments: Moments
+    policy: Policy
+    memory: Any
+    solved: Int[Array, ""]
+    """The step of the latest solve."""
+    reports: Reports
+
+
+class Lived(NamedTuple):
+    """A compiled run: D, and what was learned from it once the warm-up was over."""
+
+    history: History
+    learned: Learned | None
+
+
 NO_STEP = 2**32 - 1
 """What is folded into keys that have nothing to do with any step."""
 
@@ -92,9 +121,11 @@ class ModelAgent(Agent):
         *,
         key: PRNGKeyArray,
         space: tuple[np.ndarray, np.ndarray] | None = None,
+        mesh: Mesh | None = None,
     ) -> None:
-        """`space` has the bounds of states where they are known: imagination then knows of no land beyond."""
-        self.config, self._space = config, space
+        """`space` has the bounds of states where they are known: imagination then knows of no land beyond. With a
+        `mesh`, the ensemble is dealt out to its devices."""
+        self.config, self._space, self._mesh = config, space, mesh
         self.history = History.empty(state, action)
         self.rounds: list[Round] = []
         """The reports of all rounds so far."""
@@ -142,7 +173,7 @@ class ModelAgent(Agent):
         return self._last[2]
 
     def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
-        key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(self._key, now), 3)
+        key_random, key_fit, key_solve = choice_keys(self._key, now)
         if self.config.utility is None or now < self.config.warm_up:
             return np.asarray(anything(self.history.action_entry, (), key_random))
         good_for = self.config.solver.good_for
@@ -151,7 +182,7 @@ class ModelAgent(Agent):
         again = stale or (self._began and self.config.solve_at_reset)
         if not self.rounds or now - self._planned >= self.config.plan_every:
             report = self._learn(key_fit)
-            calibration = float(self._reliability()[LEVELS.index(0.8)])
+            calibration = float(calibrated(self.ensemble, self.history, self.config.fit.held_out))
             self.rounds.append(Round(now, report, self._solve(state, key_solve), calibration, self.coverage))
             self._planned = now
         elif self._policy is None or again:
@@ -211,7 +242,11 @@ class ModelAgent(Agent):
     @property
     def coverage(self) -> float:
         """How many bins of a standard deviation, as it was in the warm-up, were visited: the mean over dimensions."""
-        rows = np.asarray(self.history.transitions.next_state)[: self.steps]
+        return self._coverage(self.steps)
+
+    def _coverage(self, steps: int) -> float:
+        """What it was after so many steps."""
+        rows = np.asarray(self.history.transitions.next_state)[:steps]
         if not len(rows):
             return 0.0
         early = rows[: self.config.warm_up]
@@ -260,9 +295,13 @@ class ModelAgent(Agent):
         if plain["termination"]:
             self.ensemble = self._new_ensemble(replace(self.config.model, termination=True), self._key)
         arrays, rest = eqx.partition(self.ensemble, eqx.is_array)
-        self.ensemble = eqx.combine(filled("ensemble", arrays), rest)
+        ensemble = eqx.combine(filled("ensemble", arrays), rest)
+        # What was saved was together; it does not matter how many devices it came from.
+        members = devices.dealt(self._mesh, ensemble.members)
+        self.ensemble = eqx.tree_at(lambda e: e.members, ensemble, members)
         if plain["learned"]:
-            self._moments = filled("moments", Moments.zero(self.ensemble.members))
+            steps, first, second = filled("moments", Moments.zero(members))
+            self._moments = Moments(steps, *devices.dealt(self._mesh, (first, second)))
         if plain["solution"]:
             like = eqx.filter_eval_shape(
                 self.config.solver.solve, self._mdp(), self.history[jnp.int32(0)].state, self.history, key=self._key
@@ -282,6 +321,22 @@ class ModelAgent(Agent):
         ]
         self._began, self._planned, self._solved = plain["began"], plain["planned"], plain["solved"]
         self._solved_for = bytes.fromhex(plain["solved_for"])
+
+    def adopt(self, lived: Lived) -> None:
+        """Know what a compiled run with this agent's key has lived through."""
+        self.history, now = lived.history, lived.learned
+        last = self.history[self.history.size - 1]
+        self._began = bool(last.terminated | last.truncated)
+        if now is None:
+            return
+        self.ensemble, self._moments = now.ensemble, now.moments
+        self._policy, self._memory, self._solved = now.policy, now.memory, int(now.solved)
+        self._solved_for = np.asarray(self.history[now.solved].state).tobytes()
+        fits, solves, calibrations = jax.tree.map(np.asarray, now.reports)
+        for k, calibration in enumerate(calibrations):
+            self._planned = self.config.warm_up + k * self.config.plan_every
+            fit_, solve = jax.tree.map(lambda x, k=k: x[k], (fits, solves))
+            self.rounds.append(Round(self._planned, fit_, solve, float(calibration), self._coverage(self._planned)))
 
     def _learn(self, key: PRNGKeyArray) -> FitReport:
         """Train on D, anew or further."""
@@ -305,15 +360,42 @@ class ModelAgent(Agent):
         return jax.tree.map(np.asarray, solution.info)
 
     def _mdp(self, ensemble: GaussianEnsemble | None = None) -> ExplorationMDP:
-        own, utility = self.config, self.config.utility
-        assert utility is not None
         history = self.history if self.steps else None
-        return ExplorationMDP(ensemble or self.ensemble, utility, history, margin=own.margin, space=self._space)
+        return imagined_mdp(self.config, ensemble or self.ensemble, history, self._space)
 
     def _new_ensemble(self, config: GaussianConfig, key: PRNGKeyArray) -> GaussianEnsemble:
-        (dims,), action = self.history.state_entry.shape, self.history.action_entry
-        count = action.shape[0] if action.count is None else action.count
-        return GaussianEnsemble(dims, count, config, numbered=action.count is not None, key=key)
+        return new_ensemble(self.history, config, mesh=self._mesh, key=key)
+
+
+def choice_keys(key: PRNGKeyArray, now: int | Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
+    """The keys of a step: for a random action, to fit, and to solve. Every loop that uses them agrees."""
+    key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(key, now), 3)
+    return key_random, key_fit, key_solve
+
+
+def imagined_mdp(
+    config: ModelBasedConfig,
+    ensemble: GaussianEnsemble,
+    history: History | None,
+    space: tuple[np.ndarray, np.ndarray] | None,
+) -> ExplorationMDP:
+    """What is solved in a round."""
+    assert config.utility is not None
+    return ExplorationMDP(ensemble, config.utility, history, margin=config.margin, space=space)
+
+
+def new_ensemble(
+    history: History, config: GaussianConfig, *, mesh: Mesh | None = None, key: PRNGKeyArray
+) -> GaussianEnsemble:
+    """Members as drawn, for the states and actions of this D."""
+    (dims,), action = history.state_entry.shape, history.action_entry
+    count = action.shape[0] if action.count is None else action.count
+    return GaussianEnsemble(dims, count, config, numbered=action.count is not None, mesh=mesh, key=key)
+
+
+def calibrated(ensemble: GaussianEnsemble, history: History, share: float) -> Float[Array, ""]:
+    """What `Round` keeps of the reliability."""
+    return reliability(ensemble, history, share)[LEVELS.index(0.8)]
 
 
 def _stacked(reports: list[Any]) -> Any:

@@ -3,8 +3,10 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from maxplore import devices
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -26,9 +28,19 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
     states: int = eqx.field(static=True)
     actions: int = eqx.field(static=True)
     config: MemberConfig = eqx.field(static=True)
+    mesh: Mesh | None = eqx.field(static=True)
 
-    def __init__(self, states: int, actions: int, config: MemberConfig = PAPER, *, key: PRNGKeyArray) -> None:
-        self.members = _members(states, actions, config, key=key)
+    def __init__(
+        self,
+        states: int,
+        actions: int,
+        config: MemberConfig = PAPER,
+        *,
+        mesh: Mesh | None = None,
+        key: PRNGKeyArray,
+    ) -> None:
+        self.mesh = mesh
+        self.members = devices.dealt(mesh, _members(states, actions, config, key=key))
         self.states = states
         self.actions = actions
         self.config = config

@@ -4,6 +4,7 @@ The members are one pytree with a leading member axis: the `filter_vmap` of one 
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -11,9 +12,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from equinox import AbstractVar
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from maxplore import checks
+from maxplore import checks, devices
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -79,6 +81,8 @@ class Ensemble(eqx.Module, Generic[Prediction]):
     """N models of the environment that learned from the same D; where they disagree, D has not been."""
 
     members: AbstractVar[Member]
+    mesh: AbstractVar[Mesh | None]
+    """The devices that members are dealt out to (`maxplore.devices.row`); None is one device."""
 
     @property
     @abstractmethod
@@ -141,18 +145,22 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         Loops that forecast again and again with large members are faster with the members `apart`.
         """
         features = jax.vmap(self.features)(states, actions)
-        over_rows = jax.vmap(self.forward, in_axes=(None, 0))
         if apart is None:
-            return jax.vmap(over_rows, in_axes=(0, None))(self.members, features)
-        predictions = [over_rows(member, features) for member in apart]
+            return self._everyone(
+                lambda members, own, features: jax.vmap(own._over_rows, in_axes=(0, None))(members, features),
+                self.members,
+                features,
+            )
+        predictions = [self._over_rows(member, features) for member in apart]
         return jax.tree.map(lambda *each: jnp.stack(each), *predictions)
 
     def apart(self) -> tuple[Member, ...] | None:
         """The members as separate pytrees if they are large: products of separate matrices run faster on a CPU.
 
-        Small ones stay together (None), where one batched product spares the overhead of many.
+        Small ones stay together (None), where one batched product spares the overhead of many; so do those that are
+        dealt out to devices.
         """
-        if self.member_bytes < APART_BYTES:
+        if self.member_bytes < APART_BYTES or self.mesh is not None:
             return None
         return tuple(jax.tree.map(lambda x, i=i: x[i], self.members) for i in range(self.size))
 
@@ -181,7 +189,7 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         # Row r lies wherever deck % batch == r; the place where deck == r is the one that counts.
         place = jnp.argsort(deck)[:batch]
         features = jax.vmap(self.features)(states, actions)[rows]
-        predictions = jax.vmap(jax.vmap(self.forward, in_axes=(None, 0)))(self.members, features)
+        predictions = self._everyone(lambda dealt, own: jax.vmap(own._over_rows)(*dealt), (self.members, features))
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[place], predictions), place // hands
 
     def realize_rows(self, states: Array, own: Prediction, *, key: PRNGKeyArray) -> Array:
@@ -198,9 +206,25 @@ class Ensemble(eqx.Module, Generic[Prediction]):
             return never
         features = jax.vmap(self.end_features)(Transition(states, actions, next_states, never, never))
         over_rows = jax.vmap(lambda m, x: m.ends(x), in_axes=(None, 0))
-        log_odds = jax.vmap(over_rows, in_axes=(0, None))(self.members, features)
+        log_odds = self._everyone(
+            lambda members, _, features: jax.vmap(over_rows, in_axes=(0, None))(members, features),
+            self.members,
+            features,
+        )
         chance = jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
         return jax.random.uniform(key, chance.shape) < chance
+
+    @property
+    def common(self) -> "Ensemble[Prediction]":
+        """All of it but the members: what every device has to know, whichever members it holds."""
+        return eqx.tree_at(lambda ensemble: ensemble.members, self, None)
+
+    def _over_rows(self, member: Member, features: Float[Array, "rows inputs"]) -> Prediction:
+        return jax.vmap(self.forward, in_axes=(None, 0))(member, features)
+
+    def _everyone(self, function: Callable[..., Any], dealt: Any, *shared: Any) -> Any:
+        """`function(dealt, self.common, *shared)` of every member, or of what each has of its own, brought together."""
+        return devices.together(self.mesh, devices.each(self.mesh, function, dealt, self.common, *shared))
 
     def check_fits(self, history: History) -> None:
         """An `InputError` if `history` holds states or actions of another kind."""

@@ -9,7 +9,7 @@ import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from maxplore import checks
+from maxplore import checks, devices
 from maxplore.errors import InputError
 from maxplore.history import History, held_out, member_bags, shuffled
 from maxplore.models.adam import Moments, adam
@@ -137,6 +137,7 @@ def _fit(
     if config.from_scratch:
         ensemble = ensemble.fresh(key=key_init)  # pyright: ignore[reportAssignmentType]  (its own kind)
     ensemble = ensemble.adapted(history)  # pyright: ignore[reportAssignmentType]
+    ensemble = eqx.tree_at(lambda e: e.members, ensemble, devices.dealt(ensemble.mesh, ensemble.members))
 
     aside = held_out(history, config.held_out)
     # A D so small that everything would be held out is trained on whole.
@@ -201,6 +202,7 @@ def _fit(
     end = jax.lax.while_loop(unfinished, epoch, start)
     # With nothing held out there is no best state but the last.
     members = jax.tree.map(lambda best, last: jnp.where(aside_count > 0, best, last), end.best, end.members)
+    members = devices.dealt(ensemble.mesh, members)
     ensemble = eqx.tree_at(lambda e: e.members, ensemble, members)
 
     trained, _ = _random_rows(history, history.filled & ~aside, key=key_train)
@@ -213,6 +215,10 @@ def _fit(
         _measure(ensemble, members, history, aside_rows, aside_count, config),
     )
     return Fitted(ensemble, end.moments, report)
+
+
+_Shared = tuple[Ensemble[Any], History, Array, Array, Array, Array | None, Array | None]
+"""What all members train with: all but the members, D, Adam's steps so far, rows, steps, steps left and in all."""
 
 
 def train(
@@ -234,14 +240,14 @@ def train(
     """
     size = config.batch_size
 
-    def rate(k: Int[Array, ""]) -> Any:
-        if config.cooling == 0 or left is None or total is None:
-            return config.learning_rate
-        return config.learning_rate * jnp.minimum(1.0, (left - k) / (config.cooling * total))
-
-    def train_member(own: tuple[Member, Any, Any, Array]) -> tuple[Member, Any, Any]:
-        member, first, second, order = own
+    def train_member(own: tuple[Member, Any, Any, Array], shared: _Shared) -> tuple[Member, Any, Any]:
+        (member, first, second, order), (ensemble, history, done, count, steps, left, total) = own, shared
         order = jnp.pad(order, (0, size))
+
+        def rate(k: Int[Array, ""]) -> Any:
+            if config.cooling == 0 or left is None or total is None:
+                return config.learning_rate
+            return config.learning_rate * jnp.minimum(1.0, (left - k) / (config.cooling * total))
 
         def step(k: Int[Array, ""], carry: tuple[Member, Moments]) -> tuple[Member, Moments]:
             member, moments = carry
@@ -261,16 +267,20 @@ def train(
                 weight_decay=config.weight_decay,
             )
 
-        member, now = jax.lax.fori_loop(0, steps, step, (member, Moments(moments.steps, first, second)))
+        member, now = jax.lax.fori_loop(0, steps, step, (member, Moments(done, first, second)))
         return member, now.first, now.second
 
     # Members outside, steps inside, a few members at a time: what they need stays in the cache from step to step.
-    each = (members, moments.first, moments.second, order)
     group = max(GROUP_BYTES // ensemble.member_bytes, 1)
-    if group >= ensemble.size:
-        members, first, second = jax.vmap(train_member)(each)
-    else:
-        members, first, second = jax.lax.map(train_member, each, batch_size=group)
+
+    def train_all(each: tuple[Member, Any, Any, Array], shared: _Shared) -> tuple[Member, Any, Any]:
+        if group >= each[-1].shape[0]:
+            return jax.vmap(train_member, in_axes=(0, None))(each, shared)
+        return jax.lax.map(lambda own: train_member(own, shared), each, batch_size=group)
+
+    each = (members, moments.first, moments.second, order)
+    shared = (ensemble.common, history, moments.steps, count, steps, left, total)
+    members, first, second = devices.each(ensemble.mesh, train_all, each, shared)
     return members, Moments(moments.steps + steps, first, second)
 
 
@@ -296,14 +306,20 @@ def _measure(
     size = min(config.batch_size, history.capacity)
     padded = jnp.pad(rows, (0, size))
 
-    def add(block: Int[Array, ""], total: Metrics) -> Metrics:
-        places = block * size + jnp.arange(size)
-        batch = history[jax.lax.dynamic_slice_in_dim(padded, block * size, size)]
-        over_rows = jax.vmap(lambda m, t: member_metrics(ensemble, m, t), in_axes=(None, 0))
-        metrics = jax.vmap(over_rows, in_axes=(0, None))(members, batch)
-        counted = (places < count)[None, :]
-        return jax.tree.map(lambda sum_, x: sum_ + jnp.sum(jnp.where(counted, x, 0.0), axis=1), total, metrics)
+    def measured(
+        members: Member, ensemble: Ensemble[Any], history: History, padded: Array, count: Int[Array, ""]
+    ) -> Metrics:
+        def add(block: Int[Array, ""], total: Metrics) -> Metrics:
+            places = block * size + jnp.arange(size)
+            batch = history[jax.lax.dynamic_slice_in_dim(padded, block * size, size)]
+            over_rows = jax.vmap(lambda m, t: member_metrics(ensemble, m, t), in_axes=(None, 0))
+            metrics = jax.vmap(over_rows, in_axes=(0, None))(members, batch)
+            counted = (places < count)[None, :]
+            return jax.tree.map(lambda sum_, x: sum_ + jnp.sum(jnp.where(counted, x, 0.0), axis=1), total, metrics)
 
-    zero = jnp.zeros(ensemble.size)
-    total = jax.lax.fori_loop(0, -(-count // size), add, Metrics(zero, zero, zero))
-    return jax.tree.map(lambda x: x / count, total)
+        zero = jnp.zeros(members.dynamics.layers[0].bias.shape[0])
+        total = jax.lax.fori_loop(0, -(-count // size), add, Metrics(zero, zero, zero))
+        return jax.tree.map(lambda x: x / count, total)
+
+    shared = (ensemble.common, history, padded, count)
+    return devices.together(ensemble.mesh, devices.each(ensemble.mesh, measured, members, *shared))

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, Shaped
 
-from maxplore import checks
+from maxplore import checks, devices
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -70,6 +71,7 @@ class GaussianEnsemble(Ensemble[Gaussian]):
     numbered: bool = eqx.field(static=True)
     """Whether actions are numbers from 0 on, and not real vectors."""
     config: GaussianConfig = eqx.field(static=True)
+    mesh: Mesh | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -78,11 +80,14 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         config: GaussianConfig = DEFAULT,
         *,
         numbered: bool = False,
+        mesh: Mesh | None = None,
         key: PRNGKeyArray,
     ) -> None:
-        """With `numbered`, `action_dims` is the number of discrete actions."""
+        """With `numbered`, `action_dims` is the number of discrete actions; with a `mesh`, members are dealt out to its
+        devices."""
         self.numbered = numbered
-        self.members = _members(state_dims, action_dims, config, key=key)
+        self.mesh = mesh
+        self.members = devices.dealt(mesh, _members(state_dims, action_dims, config, key=key))
         self.state = Normalizer.identity(state_dims)
         self.action = Normalizer.identity(action_dims)
         self.delta = Normalizer.identity(state_dims)

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from maxplore.devices import DevicesError
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer, load_file
 from maxplore.runs.coded import decoded, encoded
@@ -15,12 +16,12 @@ from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
 
 
-def restored(directory: Path) -> Explorer:
+def restored(directory: Path, *, devices: int = 1) -> Explorer:
     """The explorer of a run as of its last recorded step. No environment is made, nothing is written."""
     folder = Folder(directory)
     config = folder.read_config()
     with Record.read(folder.record) as record:
-        explorer, first = newest(folder, record.steps, warnings.warn)
+        explorer, first = newest(folder, record.steps, warnings.warn, devices=devices)
         for _ in relived(explorer, record, folder.spaces(config), first):
             pass
     return explorer
@@ -44,16 +45,18 @@ def told(folder: Folder, record: Record, steps: int) -> Explorer:
     return explorer
 
 
-def newest(folder: Folder, steps: int, warn: Callable[[str], Any]) -> tuple[Explorer, int]:
+def newest(folder: Folder, steps: int, warn: Callable[[str], Any], *, devices: int = 1) -> tuple[Explorer, int]:
     """The explorer of the newest checkpoint that can be read and is no newer than the record, and its step."""
     passed: list[str] = []
     for step, file in folder.all_checkpoints():
         try:
             if step > steps:
                 raise InputError(f"{file} is of step {step}, and the record ends at {steps}")
-            explorer = load_file(file)
+            explorer = load_file(file, devices=devices)
             if explorer.steps != step:
                 raise InputError(f"{file} has {explorer.steps} steps, expected {step}")
+        except DevicesError:
+            raise  # which is not the file's fault
         except InputError as error:
             passed.append(f"{error}: the checkpoint before is taken")
             continue

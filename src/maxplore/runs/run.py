@@ -8,6 +8,7 @@ back to where it was by replaying the actions of the current episode from its se
 import copy
 import json
 import math
+import re
 import uuid
 import warnings
 from collections.abc import Callable, Generator, Mapping
@@ -19,6 +20,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 import gymnasium as gym
+import jax
 import numpy as np
 
 from maxplore.errors import InputError
@@ -93,9 +95,13 @@ def new(
     power_safe: bool = False,
     command: str = "",
     steps: int = 0,
+    devices: int = 1,
 ) -> "Run":
     """A new run in a directory that is new, or empty; it is to have so many `steps`. Nothing is written unless
-    everything asked for makes sense."""
+    everything asked for makes sense.
+
+    On how many `devices` it is computed is no part of what it is: an event of the record, and not in its config.
+    """
     if checkpoint_every < 1:
         raise InputError(f"checkpoint_every is {checkpoint_every}, expected at least 1")
     check_limit(step_limit)
@@ -112,9 +118,8 @@ def new(
     world = made(env, kwargs)
     try:
         own = dict(settings or {})
-        explorer = Explorer(
-            world.observation_space, world.action_space, method=method, preset=preset, seed=seed, horizon=horizon, **own
-        )
+        named: dict[str, Any] = {"method": method, "preset": preset, "seed": seed, "horizon": horizon}
+        explorer = Explorer(world.observation_space, world.action_space, **named, devices=devices, **own)
         explorer.check_sating(until_utility)
         explorer.meet(world)
         config = RunConfig(
@@ -142,21 +147,21 @@ def new(
             raise InputError(
                 f"{directory} cannot be made a directory ({error.strerror}): give another --out"
             ) from error
-        return Run(folder, config, world, explorer, fresh=True, steps=steps)
+        return Run(folder, config, world, explorer, fresh=True, steps=steps, devices=devices)
     except BaseException:
         _closed(world)
         raise
 
 
-def resumed(directory: Path) -> "Run":
-    """The run in this directory, where it left off."""
+def resumed(directory: Path, *, devices: int | None = None) -> "Run":
+    """The run in this directory, where it left off; by default on as many `devices` as the last time, if there are."""
     folder = Folder(directory)
     config = folder.read_config()
     if not folder.record.is_file():
         raise InputError(f"there is no {folder.record}: expected the record of a run there")
     world = made(config.env, config.env_kwargs)
     try:
-        return Run(folder, config, world, None, fresh=False)
+        return Run(folder, config, world, None, fresh=False, devices=devices)
     except BaseException:
         _closed(world)
         raise
@@ -174,6 +179,7 @@ class Run:
         *,
         fresh: bool,
         steps: int = 0,
+        devices: int | None = None,
     ) -> None:
         """Use `new` or `resumed`."""
         self.folder, self.config, self.env = folder, config, env
@@ -193,10 +199,11 @@ class Run:
             if explorer is not None:
                 self.explorer, self._kept = explorer, 0
                 self.record.aim(steps)
+                self._note_devices(devices or 1)
                 explorer.save_file(folder.checkpoint(0))
                 folder.write_config(config)  # last of all: a folder with a config is a run
             else:
-                self.explorer, self._kept = self._return()
+                self.explorer, self._kept = self._return(devices)
             self._told = self.explorer.latest
             self._closing = stack.pop_all()
 
@@ -320,7 +327,26 @@ class Run:
         self._told = latest
         return {number: {name: value for name, value in latest.items() if name != "step"}}
 
-    def _return(self) -> tuple[Explorer, int]:
+    def _note_devices(self, count: int) -> None:
+        """Keep on how many devices the run goes on, if that is news."""
+        if count != self._devices_before():
+            self.record.note("devices", f"{count} from here on")
+
+    def _devices_before(self) -> int:
+        """On how many devices the run was computed the last time."""
+        noted = [event.text for event in self.record.events() if event.kind == "devices"]
+        found = re.match(r"[1-9][0-9]{0,5}(?= )", noted[-1]) if noted else None
+        return int(found[0]) if found else 1
+
+    def _as_before(self) -> int:
+        """As many devices as the last time, or one if here are fewer."""
+        before, here = self._devices_before(), jax.local_device_count()
+        if before <= here:
+            return before
+        warnings.warn(f"the run was computed on {before} devices, here are {here}: it goes on with one", stacklevel=2)
+        return 1
+
+    def _return(self, devices: int | None) -> tuple[Explorer, int]:
         """Be where the record ends: the explorer, and the step of the checkpoint that it was made from."""
         record, folder = self.record, self.folder
         spaces = folder.spaces(self.config)
@@ -330,7 +356,9 @@ class Run:
                 f"{self.env.observation_space}, expected {spaces[0]}): it cannot go on"
             )
         texts: list[str] = []
-        explorer, first = newest(folder, record.steps, texts.append)
+        count = self._as_before() if devices is None else devices
+        explorer, first = newest(folder, record.steps, texts.append, devices=count)
+        self._note_devices(count)
         explorer.meet(self.env)
         for draft in folder.drafts():
             draft.unlink(missing_ok=True)
@@ -396,7 +424,7 @@ class Run:
         return MisbehavedError(f"{text}; every step before is kept: maxplore resume {self.folder.path}")
 
 
-NOT_SETTINGS = ("self", "observation_space", "action_space", "reward", "reward_weight")
+NOT_SETTINGS = ("self", "observation_space", "action_space", "reward", "reward_weight", "devices")
 """What an `Explorer` is made with besides settings, and a run is not."""
 
 EVERY = 100

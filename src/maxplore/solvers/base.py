@@ -27,7 +27,7 @@ class Policy(eqx.Module):
     def __call__(self, state: Shaped[Array, "*state"], *, key: PRNGKeyArray | None = None) -> Shaped[Array, "*action"]:
         """The action for `state`: the policy's mode, or with a `key` a draw from it. Real actions are in [-1, 1]."""
 
-    def later(self, steps: int) -> "Policy":
+    def later(self, steps: int | Int[Array, ""]) -> "Policy":
         """The policy so many real steps after it was found."""
         return self
 
@@ -128,10 +128,13 @@ class Solver(eqx.Module):
             raise InputError(
                 f"state has shape {given.shape}, expected one state: {type(self).__name__} plans from there"
             )
-        key_init, key_run = jax.random.split(key)
         if memory is None or not self.warm_start:
-            memory = _init(self, mdp, key_init)
-        return _run(self, mdp, given, history, memory, key_run)
+            memory = self.fresh_memory(mdp, key=key)
+        return _run(self, mdp, given, history, memory, jax.random.split(key)[1])
+
+    def fresh_memory(self, mdp: ExplorationMDP, *, key: PRNGKeyArray) -> Any:
+        """What a `solve` with this key begins with if it is given no memory."""
+        return _init(self, mdp, jax.random.split(key)[0])
 
 
 @eqx.filter_jit

@@ -73,7 +73,7 @@ class Plan(Policy):
     def __call__(self, state: Shaped[Array, "*state"], *, key: PRNGKeyArray | None = None) -> Shaped[Array, "*action"]:
         return self.actions[0]
 
-    def later(self, steps: int) -> "Plan":
+    def later(self, steps: int | Int[Array, ""]) -> "Plan":
         return Plan(jnp.roll(self.actions, -steps, axis=0))
 
 
