@@ -4,6 +4,8 @@ Arrays keep their shape while D fills up, so whatever is compiled for a capacity
 When D is full its capacity doubles: a run of n steps compiles about log2(n) times in all.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -81,15 +83,18 @@ class History(eqx.Module):
 
         What cannot be used is refused with an `InputError`; D itself never changes, a new one is returned.
         """
-        columns = self._checked(state, action, next_state, terminated, truncated)
+        return self.extended(self.checked(state, action, next_state, terminated, truncated))
+
+    def extended(self, columns: Sequence[np.ndarray]) -> "History":
+        """`append` for rows that were `checked`."""
         count = len(columns[0])
         if count == 0:
             return self
         history = self._with_room(int(self.size) + count)
         if count == 1:
             return _write_one(history, Transition(*(jnp.asarray(column[0]) for column in columns)))
-        # Padded to the capacity, so that any number of rows runs the same compiled code.
-        padding = history.capacity - count
+        # Padded to a power of two, so that few numbers of rows compile code of their own.
+        padding = (1 << (count - 1).bit_length()) - count
         padded = (np.pad(column, [(0, padding)] + [(0, 0)] * (column.ndim - 1)) for column in columns)
         return _write_many(history, Transition(*map(jnp.asarray, padded)), jnp.int32(count))
 
@@ -107,9 +112,10 @@ class History(eqx.Module):
         """The transitions in those rows."""
         return jax.tree.map(lambda rows: rows[index], self.transitions)
 
-    def _checked(
+    def checked(
         self, state: Numbers, action: Numbers, next_state: Numbers, terminated: Numbers, truncated: Numbers
     ) -> tuple[np.ndarray, ...]:
+        """One transition or many as rows of our own types, or an `InputError` that says which entry is wrong."""
         states = self.state_entry.checked("state", state)
         count = len(states)
         columns = {
@@ -211,14 +217,14 @@ def _write_one(history: History, transition: Transition) -> History:
 
 @eqx.filter_jit
 def _write_many(history: History, rows: Transition, count: Int[Array, ""]) -> History:
-    def place(old: Array, new: Array) -> Array:
-        # new rows [0, count) land on [size, size + count)
-        shifted = jnp.roll(new, history.size, axis=0)
-        position = jnp.arange(history.capacity)
-        lands = (position >= history.size) & (position < history.size + count)
-        return jnp.where(jnp.expand_dims(lands, tuple(range(1, old.ndim))), shifted, old)
-
-    transitions = jax.tree.map(place, history.transitions, rows)
+    places = jnp.arange(rows.terminated.shape[0])
+    # The padding lands beyond the end, where it is dropped.
+    index = jnp.where(places < count, history.size, history.capacity) + places
+    transitions = jax.tree.map(
+        lambda old, new: old.at[index].set(new, mode="drop", unique_indices=True, indices_are_sorted=True),
+        history.transitions,
+        rows,
+    )
     return History(transitions, history.size + count, history.state_entry, history.action_entry)
 
 

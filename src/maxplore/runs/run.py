@@ -193,7 +193,7 @@ class Run:
             if explorer is not None:
                 self.explorer, self._kept = explorer, 0
                 self.record.aim(steps)
-                explorer.save_file(folder.checkpoint(0))
+                explorer.save_file(folder.checkpoint(0), with_history=False)
                 folder.write_config(config)  # last of all: a folder with a config is a run
             else:
                 self.explorer, self._kept = self._return()
@@ -253,12 +253,13 @@ class Run:
         return came_to_end
 
     def checkpoint(self) -> None:
-        """Keep the explorer as it is now, and what its models know; of older ones, a few are left."""
+        """Keep the explorer as it is now, and what its models know; of older ones, a few are left. D is on record, and
+        not kept again: a checkpoint is as large at the end of a run as in the beginning."""
         if self.steps != self._kept:
             self.record.survey(self.steps, self.explorer.survey())
         self.record.settle()  # a checkpoint never knows more than the record
         if self.steps != self._kept:
-            self.explorer.save_file(self.folder.checkpoint(self.steps))
+            self.explorer.save_file(self.folder.checkpoint(self.steps), with_history=False)
             self._kept = self.steps
         for _, old in self.folder.all_checkpoints()[KEPT:]:
             old.unlink(missing_ok=True)
@@ -330,7 +331,7 @@ class Run:
                 f"{self.env.observation_space}, expected {spaces[0]}): it cannot go on"
             )
         texts: list[str] = []
-        explorer, first = newest(folder, record.steps, texts.append)
+        explorer, first = newest(folder, record, spaces, texts.append)
         explorer.meet(self.env)
         for draft in folder.drafts():
             draft.unlink(missing_ok=True)
