@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import platform
 import time
 from dataclasses import replace
 from typing import Any
@@ -349,7 +350,7 @@ def test_a_child_of_the_environment_holds_no_lock(tmp_path):
         os.read(ready, 1)
     try:
         with folder.locked():
-            assert folder.lock.read_text() == f"{os.getpid()}\n"
+            assert folder.lock.read_text() == f"{os.getpid()} on {platform.node()}\n"
     finally:
         os.close(here)
         os.waitpid(child, 0)

@@ -1,6 +1,7 @@
 """Trials come to their end once, whatever happened to them, and do not stand in each other's way."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -65,7 +66,7 @@ def test_a_trial_whose_worker_was_killed_goes_on(tmp_path):
     trial = replace(CAR, steps=600)
     path, order = tmp_path / "runs" / "killed", tmp_path / "killed.json"
     trial.write(order)
-    worker = subprocess.Popen([sys.executable, "-m", "maxplore.sweep.work", str(order), str(path)])
+    worker = subprocess.Popen([sys.executable, "-m", "maxplore.sweep.work", str(order), str(path), str(os.getpid())])
     while done(trial, path).steps < 10:
         assert worker.poll() is None
         time.sleep(0.01)
@@ -96,7 +97,7 @@ def test_workers_end_in_good_order_however_their_parent_ends(tmp_path, how):
             run_all({"long": trial}, tmp_path, say=lambda _: None)
     parent.send_signal(how)
     parent.wait()
-    owner = int((path / "lock").read_text())
+    owner = int((path / "lock").read_text().split()[0])
     while Path(f"/proc/{owner}").exists() and "Z" not in Path(f"/proc/{owner}/stat").read_text().split()[2]:
         time.sleep(0.01)
     steps = done(trial, path).steps
