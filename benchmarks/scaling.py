@@ -2,7 +2,7 @@
 
     taskset -c 0 python benchmarks/scaling.py [--turns 3] [--only history] [--out results/benchmarks]
 
-Every measurement is a process of its own with one thread, so that its peak of memory is its own; all of them take
+Every measurement is a process of its own with one thread, so that its peak of memory is its own (Linux tells); all take
 turns, in another order each turn, so that a busy moment hits all alike. A figure is the median over the turns. What
 computes is timed by the processor's clock, which other work on the machine disturbs little; what writes, and may have
 to wait for the disk, by the clock on the wall. `--only` measures one axis anew and leaves the others as they are.
@@ -18,7 +18,6 @@ import multiprocessing
 import os
 import platform
 import random
-import resource
 import statistics
 import tempfile
 import time
@@ -295,7 +294,7 @@ AXES = {
 
 
 def measured(operation: str, size: Size) -> dict[str, float]:
-    """Seconds of a unit, and the megabytes that it took beyond those of what was imported; in this process."""
+    """Seconds of a unit, and the megabytes at the peak beyond those of what was imported; in this process."""
     import jax
 
     jax.block_until_ready(jax.numpy.zeros(1) + 1)
@@ -305,6 +304,7 @@ def measured(operation: str, size: Size) -> dict[str, float]:
         os.chdir(folder)
         call, units = own.make(size)
         call()  # compiles
+        forget_peak()
         taken: list[float] = []
         while len(taken) < 3 or (sum(taken) < LEAST and len(taken) < MOST):
             begin = clock()
@@ -312,14 +312,20 @@ def measured(operation: str, size: Size) -> dict[str, float]:
             taken.append(clock() - begin)
         on_disk = sum(file.stat().st_size for file in Path().iterdir())
         os.chdir("..")
-    # The median: a call that had to compile for a larger D, or was disturbed, is no usual one.
+    # The median: a call that was disturbed is no usual one.
     found = {"seconds": statistics.median(taken) / units, "megabytes": peak() - before}
     return found | ({"megabytes_on_disk": on_disk / 2**20} if own.writes else {})
 
 
 def peak() -> float:
     """The most memory that this process had so far, in megabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    told = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    return int(told["VmHWM"].split()[0]) / 2**10
+
+
+def forget_peak() -> None:
+    """From here on, `peak` is that of what follows: to build what is measured takes more than to work with it."""
+    Path("/proc/self/clear_refs").write_text("5")
 
 
 def measure(axes: list[str], turns: int) -> dict[str, Any]:
