@@ -39,7 +39,9 @@ def connected(address: str | None) -> Generator["Cluster"]:
         new = {} if address or os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **new)
     except Exception as error:  # Ray raises whatever its parts do
-        raise InputError(f"Ray does not start, or does not let us in ({' '.join(str(error).split())[:300]})") from error
+        why = " ".join(f"{error}; {error.__cause__ or ''}".split())[:300]
+        hint = "this machine must be part of the cluster, with its token" if address else "see its own log"
+        raise InputError(f"Ray does not start, or does not let us in ({why}): {hint}") from error
     try:
         yield Cluster(ray)
     finally:
@@ -53,7 +55,6 @@ class Cluster:
         self._ray = ray
         self._task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_task())
 
-    @property
     def room(self) -> int:
         """How many may run now: machines come and go."""
         alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]

@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from maxplore.runs.interrupt import INTERRUPTED
 
@@ -45,10 +45,10 @@ class Ended(NamedTuple):
         return f"{_last_words(log)} (status {self.status}, {log})"
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Somewhere that workers run."""
 
-    @property
     def room(self) -> int:
         """How many may run now, those that do included."""
         ...

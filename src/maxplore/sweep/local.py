@@ -18,8 +18,12 @@ Process = subprocess.Popen[bytes]
 class Local:
     """As many workers as there are cores, and memory for."""
 
-    def __init__(self) -> None:
-        self.room = _room()
+    _room = 0
+
+    def room(self) -> int:
+        """As many as there were cores, and memory for, when the first was asked for: those that run use it."""
+        self._room = self._room or _room()
+        return self._room
 
     def start(self, order: Path, run: Path) -> Process:
         """A worker in a session of its own: Ctrl-C reaches it through its parent alone, and once."""

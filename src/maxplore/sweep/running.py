@@ -123,7 +123,7 @@ class _Sweep:
                 del self.running[name]
                 self._ended(name, attempt, ended)
         ready = [name for name, moment in self.waiting.items() if moment <= time.monotonic()]
-        room = self.most or (self.engine.room if ready else 0)
+        room = self.most or (self.engine.room() if ready else 0)
         for name in ready[: max(0, room - len(self.running))]:
             order = self.orders / f"{name}.json"
             self.trials[name].write(order)
