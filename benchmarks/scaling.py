@@ -120,12 +120,22 @@ def gradient(size: Size) -> tuple[Callable[[], Any], int]:
     return waited(lambda: learn(members, moments)), steps
 
 
-def fitting(size: Size) -> tuple[Callable[[], Any], int]:
-    """A whole fit of 120 gradient steps, as `fast` has it, whatever there is in D."""
-    import jax
+def fitting(size: Size, *, sorting: bool = False) -> tuple[Callable[[], Any], int]:
+    """A whole fit of 120 gradient steps, as `fast` has it, whatever there is in D.
 
+    With `sorting`, all of D is sorted where its first rows would do, as it once was.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    import maxplore.history
+    import maxplore.models.fit
     from maxplore.models import FitConfig, fit
 
+    if sorting:  # this process measures nothing else
+        whole = maxplore.history.shuffled
+        maxplore.history._first = lambda chosen: jnp.argsort(~chosen, stable=True).astype(jnp.int32)  # pyright: ignore[reportPrivateUsage]
+        maxplore.models.fit.shuffled = lambda bags, count, *, key, first=None: whole(bags, count, key=key)  # noqa: ARG005
     history, mdp = world(size)
     config = FitConfig(steps=120, batch_size=BATCH, held_out=0.1)
     return waited(lambda: fit(mdp.ensemble, history, config, key=jax.random.key(1)).report), 1
@@ -266,6 +276,7 @@ def seeds_at_once(size: Size) -> tuple[Callable[[], Any], int]:
 OPERATIONS = {
     "gradient": Operation("gradient step", gradient),
     "fit": Operation("fit of 120 steps", fitting),
+    "fit_sorting": Operation("the same, all of D sorted", partial(fitting, sorting=True)),
     "imagined": Operation("imagined step with its utility", imagined),
     "plan": Operation("window of planning", planning),
     "tell": Operation("ask and tell", telling),
@@ -285,7 +296,16 @@ AXES = {
     "history": Axis(
         "transitions in D",
         (2**10, 2**13, 2**16, 2**18, 2**20),
-        {"fit": 1, "coverage": 1, "tell": 0, "tell_looking": 1, "checkpoint": 0, "save": 1, "record": 0},
+        {
+            "fit": 1,
+            "fit_sorting": 1,
+            "coverage": 1,
+            "tell": 0,
+            "tell_looking": 1,
+            "checkpoint": 0,
+            "save": 1,
+            "record": 0,
+        },
     ),
     "actors": Axis("actors", (16, 128, 1024, 4096), {"imagined": 1}),
     "seeds": Axis("seeds", (1, 4, 16, 64), {"chain": 1}),

@@ -125,8 +125,8 @@ class Simulated:
         self.doomed = {name: self.draw.random() for name in lengths if self.draw.random() < world.own_failures}
         """Trials that will fail on their own, and the share of them that is done by then."""
         self.recorded, self.kept, self.locked = (dict.fromkeys(lengths, 0.0) for _ in range(3))
-        self.events = [node.fails for node in self.nodes]
-        heapq.heapify(self.events)
+        self.events: list[float] = []
+        self._remind(*(node.fails for node in self.nodes))
 
     def _life(self) -> float:
         """How long a node lives."""
@@ -153,11 +153,11 @@ class Simulated:
 
     def _remind(self, *moments: float) -> None:
         for moment in moments:
-            heapq.heappush(self.events, moment)
+            if moment < math.inf:
+                heapq.heappush(self.events, moment)
 
     # The engine.
 
-    @property
     def room(self) -> int:
         """How many may run now, those that do included."""
         return sum(node.slots for node in self.nodes if node.back <= self.now)

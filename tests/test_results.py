@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import claims, continuous, costs, durability, exploitation
+from tools import claims, continuous, costs, durability, exploitation, scaling
 from tools.claims import ROOT
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
@@ -49,3 +49,11 @@ def test_the_table_of_exploitation_is_that_of_the_benchmarks():
 def test_the_cost_of_durability_is_that_of_the_benchmark():
     page = durability.PAGE.read_text()
     assert durability.written(page) == page, "run python -m tools.durability"
+
+
+def test_the_tables_of_scaling_are_those_of_the_benchmarks():
+    page = scaling.PAGE.read_text()
+    assert scaling.written(page) == page, "run python -m tools.scaling"
+    for name in ("scaling", "scheduler"):
+        for suffix in ("png", "svg"):
+            assert (ROOT / "results" / "benchmarks" / f"{name}.{suffix}").stat().st_size > 1000

@@ -15,6 +15,10 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 from maxplore.entry import Entry, Numbers, as_array, refuse
 from maxplore.errors import InputError
 
+LEAST_ROWS = 64
+"""Many rows that come at once are padded to a power of two of at least this, so that few numbers of them compile code
+of their own; most often, as many come as are told between two plans."""
+
 
 class Transition(eqx.Module):
     """One step of an environment, or many along a leading axis.
@@ -93,8 +97,7 @@ class History(eqx.Module):
         history = self._with_room(int(self.size) + count)
         if count == 1:
             return _write_one(history, Transition(*(jnp.asarray(column[0]) for column in columns)))
-        # Padded to a power of two, so that few numbers of rows compile code of their own.
-        padding = (1 << (count - 1).bit_length()) - count
+        padding = max(1 << (count - 1).bit_length(), LEAST_ROWS) - count
         padded = (np.pad(column, [(0, padding)] + [(0, 0)] * (column.ndim - 1)) for column in columns)
         return _write_many(history, Transition(*map(jnp.asarray, padded)), jnp.int32(count))
 
@@ -165,8 +168,7 @@ def member_bags(
     With `bootstrap`, each member gets as many rows drawn with replacement, its own fixed resample of D. With an
     `own_share` below 1, it gets only the rows of stretches drawn for it, over and over: neighbours tell the same story.
     """
-    rows = jnp.argsort(~chosen, stable=True).astype(jnp.int32)
-    count = jnp.sum(chosen).astype(jnp.int32)
+    rows, count = _first(chosen), jnp.sum(chosen).astype(jnp.int32)
     if own_share < 1:
         dealt = jax.vmap(lambda key: _dealt(history, chosen, own_share, key))(jax.random.split(key, members))
         return dealt, count
@@ -188,16 +190,32 @@ def _dealt(
     drawn = rank[places // length] < jnp.maximum(jnp.round(share * stretches), 1)
     own = chosen & drawn
     own = jnp.where(jnp.any(own), own, chosen)  # a share with nothing in it to learn from is no share
-    return jnp.argsort(~own, stable=True).astype(jnp.int32)[places % jnp.maximum(jnp.sum(own), 1)]
+    return _first(own)[places % jnp.maximum(jnp.sum(own), 1)]
+
+
+def _first(chosen: Bool[Array, " capacity"]) -> Int[Array, " capacity"]:
+    """The chosen rows, then all others, each in their order: a stable sort, but by counting."""
+    place = jnp.where(chosen, jnp.cumsum(chosen), jnp.sum(chosen) + jnp.cumsum(~chosen)) - 1
+    rows = jnp.arange(chosen.shape[0], dtype=jnp.int32)
+    return jnp.zeros_like(rows).at[place].set(rows, unique_indices=True)
 
 
 def shuffled(
-    bags: Int[Array, "members capacity"], count: Int[Array, ""], *, key: PRNGKeyArray
-) -> Int[Array, "members capacity"]:
-    """Each member's first `count` rows in an order of its own, for one epoch."""
+    bags: Int[Array, "members capacity"], count: Int[Array, ""], *, key: PRNGKeyArray, first: int | None = None
+) -> Int[Array, "members places"]:
+    """Each member's first `count` rows in an order of its own, for one epoch.
+
+    Only the `first` so many places of it, if that is all that is needed: to sort all of a large D takes longer than a
+    short training on it.
+    """
     order = jax.random.uniform(key, bags.shape)
     in_use = jnp.broadcast_to(jnp.arange(bags.shape[1]) < count, bags.shape)
-    return jnp.take_along_axis(bags, jnp.argsort(jnp.where(in_use, order, 2.0), axis=1), axis=1)
+    order = jnp.where(in_use, order, 2.0)
+    if first is None or first >= bags.shape[1]:
+        places = jnp.argsort(order, axis=1)
+    else:
+        _, places = jax.lax.top_k(-order, first)  # of equal ones the earlier, like a stable sort
+    return jnp.take_along_axis(bags, places, axis=1)
 
 
 def held_out(history: History, share: float) -> Bool[Array, " capacity"]:

@@ -122,7 +122,8 @@ class _Sweep:
             if (ended := self.engine.ended(attempt.worker)) is not None:
                 del self.running[name]
                 self._ended(name, attempt, ended)
-        ready = [name for name, moment in self.waiting.items() if moment <= time.monotonic()]
+        now = time.monotonic()
+        ready = [name for name, moment in self.waiting.items() if moment <= now]
         room = self.most or (self.engine.room() if ready else 0)
         for name in ready[: max(0, room - len(self.running))]:
             order = self.orders / f"{name}.json"
