@@ -43,26 +43,38 @@ def multiplications(config: maxplore.GaussianConfig) -> int:
     return sum(a * b for a, b in pairwise(sizes))
 
 
-def workloads(name: str) -> dict[str, tuple[Callable[[], Any], int, float]]:
-    """For one size: what to time, how many steps a call takes, and the floating-point operations of a step."""
-    config, (gradient_steps, imagined_steps) = SIZES[name], STEPS[name]
+def knowing(config: maxplore.GaussianConfig) -> tuple[maxplore.GaussianEnsemble, maxplore.History]:
+    """An ensemble that knows the statistics of D, and D, of random numbers."""
     numbers = np.random.default_rng(0)
     rows = [numbers.normal(size=(20_000, dims)).astype(np.float32) for dims in (STATE, ACTION, STATE)]
     history = maxplore.History.continuous(STATE, ACTION).append(*rows)
-    ensemble = maxplore.GaussianEnsemble(STATE, ACTION, config, key=jax.random.key(0)).adapted(history)
+    return maxplore.GaussianEnsemble(STATE, ACTION, config, key=jax.random.key(0)).adapted(history), history
+
+
+def learning(config: maxplore.GaussianConfig, steps: int) -> tuple[Callable[[], Any], float]:
+    """A call of so many gradient steps of all members, and the floating-point operations of one."""
+    ensemble, history = knowing(config)
     order, count = member_bags(history, ensemble.size, key=jax.random.key(1), chosen=history.filled, bootstrap=True)
     fit_config = maxplore.FitConfig(batch_size=BATCH)
-    learning: list[Any] = [jax.tree.map(jnp.copy, ensemble.members), Moments.zero(ensemble.members)]
+    now: list[Any] = [jax.tree.map(jnp.copy, ensemble.members), Moments.zero(ensemble.members)]
 
     @eqx.filter_jit(donate="all-except-first")
     def learn(fixed: Any, members: Any, moments: Any) -> Any:
         ensemble, history, order, count = fixed
-        return train(ensemble, history, fit_config, members, moments, order, count, jnp.int32(gradient_steps))
+        return train(ensemble, history, fit_config, members, moments, order, count, jnp.int32(steps))
 
     def gradient() -> Any:
-        learning[:] = learn((ensemble, history, order, count), *learning)
-        return learning
+        now[:] = learn((ensemble, history, order, count), *now)
+        return now
 
+    return gradient, 3.0 * BATCH * 2 * config.members * multiplications(config)
+
+
+def workloads(name: str) -> dict[str, tuple[Callable[[], Any], int, float]]:
+    """For one size: what to time, how many steps a call takes, and the floating-point operations of a step."""
+    config, (gradient_steps, imagined_steps) = SIZES[name], STEPS[name]
+    gradient, gradient_operations = learning(config, gradient_steps)
+    ensemble, history = knowing(config)
     mdp = maxplore.ExplorationMDP(ensemble, JensenRenyi(), history)
     start, key = mdp.start(jnp.zeros(STATE), ACTORS), jax.random.key(2)
 
@@ -81,10 +93,10 @@ def workloads(name: str) -> dict[str, tuple[Callable[[], Any], int, float]]:
 
         return jax.lax.fori_loop(0, imagined_steps, once, jnp.zeros(ACTORS))
 
-    forward = 2.0 * config.members * multiplications(config)
+    operations = 2.0 * ACTORS * config.members * multiplications(config)
     return {
-        "gradient": (gradient, gradient_steps, 3 * BATCH * forward),
-        "imagined": (lambda: imagine(mdp, start, key), imagined_steps, ACTORS * forward),
+        "gradient": (gradient, gradient_steps, gradient_operations),
+        "imagined": (lambda: imagine(mdp, start, key), imagined_steps, operations),
         "divergence": (lambda: divergence(outcome), imagined_steps, 0.0),
     }
 

@@ -1,18 +1,24 @@
-"""maxplore beside Stable-Baselines3 and plain PyTorch: the same work on the same cores, as ratios, in one run.
+"""maxplore beside Stable-Baselines3, mbrl-lib and plain PyTorch: the same work on the same cores, as ratios.
 
     python -m venv PEERS
     PEERS/bin/pip install torch==2.13.0  # the build for CPUs
     PEERS/bin/pip install stable-baselines3==2.9.2
-    python benchmarks/peers.py --peers PEERS/bin/python [--turns 7] [--out results/benchmarks/peers.json]
+    python -m venv MBRL
+    MBRL/bin/pip install torch==2.13.0
+    MBRL/bin/pip install mbrl==0.2.0
+    MBRL/bin/pip install hydra-core==1.3.2 omegaconf==2.3.0  # those it asks for do not run on Python 3.11
+    python benchmarks/peers.py --peers PEERS/bin/python --mbrl MBRL/bin/python [--turns 7] [--only mbrl]
 
-The peers have an environment of their own: torch comes first, so that nothing for GPUs comes along. Both sides are
-processes that this one asks in turn (`peers_maxplore.py`, `peers_torch.py`; one line of JSON each way), so that a busy
-moment hits both alike and only one of them works at a time. A ratio is maxplore's rate over the peer's within a turn;
-above 1 maxplore is faster.
+The peers have environments of their own: torch comes first, so that nothing for GPUs comes along, and mbrl-lib wants an
+older Gymnasium than Stable-Baselines3 bears. All sides are processes that this one asks in turn (`peers_maxplore.py`,
+`peers_torch.py`, `peers_mbrl.py`; one line of JSON each way), so that a busy moment hits both alike and only one of
+them works at a time. A ratio is maxplore's rate over the peer's within a turn; above 1 maxplore is faster.
 
 `sac_small` is SAC with batches of 256 against Stable-Baselines3, on one core with one thread and then on all cores with
-the threads that each takes by itself; `paper_phase` is the work of the paper's sizes against PyTorch, on all cores.
-The load of the machine stands in the result: what was not this run's own work disturbed it.
+the threads that each takes by itself; `paper_phase` is the work of the paper's sizes against PyTorch, on all cores;
+`mbrl` is the training of ensembles, and planning in one for a task's reward, against mbrl-lib, on one core and on all.
+The load of the machine stands in the result: what was not this run's own work disturbed it. `--only` measures one group
+anew and leaves the rest of the file as it is; what has no interpreter is left out.
 """
 
 import argparse
@@ -31,7 +37,17 @@ from typing import Any, NamedTuple
 
 STATE, ACTION, ROWS = 19, 6, 20_000
 """Half Cheetah's dimensions, and transitions in the replay or in D."""
-WORKERS = ("maxplore", "torch")
+BATCH = 256
+"""Transitions that a member learns from in a step."""
+ENSEMBLES = {"ensemble_5x2": (5, 2, 200), "ensemble_7x4": (7, 4, 200)}
+"""Members, hidden layers and their units: those of `fast`, and those of mbrl-lib's examples."""
+PLAN = {"horizon": 30, "rounds": 5, "elites": 35, "particles": 5, "momentum": 0.1, "beta": 2.0}
+"""As mbrl-lib has it for Half Cheetah, with fewer particles; in the smaller ensemble."""
+CEM = {"rated": 350}
+"""Plans in a round."""
+ICEM = {"drawn": 350, "kept": 11, "drawn_here": 347}
+"""Plans that mbrl-lib draws in a round. It adds 11 elites, in the last round its mean instead; maxplore adds elites and
+mean in every round, and draws fewer: in all both rate equally many, which is checked."""
 ONE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "OMP_NUM_THREADS": "1",
@@ -46,8 +62,10 @@ class Item(NamedTuple):
     """One thing to compare."""
 
     group: str
+    side: str
+    """Which peer."""
     peer: str
-    """What the torch side calls it."""
+    """What it calls it."""
     units: int
     """Updates or steps in one timed call."""
     target: float
@@ -55,14 +73,23 @@ class Item(NamedTuple):
 
 
 ITEMS = {
-    "sac_small": Item("sac_small", "sb3_fixed", 50, 2.5),
-    "sac_small_twin_targets": Item("sac_small", "sb3_fixed", 50, 2.5),
-    "sac_small_automatic": Item("sac_small", "sb3_automatic", 50, 2.5),
-    "gradient": Item("paper_phase", "gradient", 16, 1.0),
-    "imagined": Item("paper_phase", "imagined", 10, 1.0),
-    "sac_paper": Item("paper_phase", "sac_paper", 5, 1.0),
+    "sac_small": Item("sac_small", "torch", "sb3_fixed", 50, 2.5),
+    "sac_small_twin_targets": Item("sac_small", "torch", "sb3_fixed", 50, 2.5),
+    "sac_small_automatic": Item("sac_small", "torch", "sb3_automatic", 50, 2.5),
+    "gradient": Item("paper_phase", "torch", "gradient", 16, 1.0),
+    "imagined": Item("paper_phase", "torch", "imagined", 10, 1.0),
+    "sac_paper": Item("paper_phase", "torch", "sac_paper", 5, 1.0),
+    "ensemble_5x2": Item("mbrl", "mbrl", "ensemble_5x2", 40, 1.0),
+    "ensemble_7x4": Item("mbrl", "mbrl", "ensemble_7x4", 20, 1.0),
+    "cem": Item("mbrl", "mbrl", "cem", 1, 1.0),
+    "icem": Item("mbrl", "mbrl", "icem", 1, 1.0),
 }
-SETTINGS = {"one_core": ("sac_small",), "all_cores": ("sac_small", "paper_phase")}
+SETTINGS = {
+    "one_core": ("sac_small",),
+    "all_cores": ("sac_small", "paper_phase"),
+    "mbrl_one_core": ("mbrl",),
+    "mbrl_all_cores": ("mbrl",),
+}
 """Which groups run where."""
 
 
@@ -112,11 +139,13 @@ class Side:
         return answer
 
 
-def serve(about: dict[str, Any], work: dict[str, Callable[[int], Any]], divergence: Callable[[Any, Any], Any]) -> None:
+def serve(
+    about: dict[str, Any], work: dict[str, Callable[[int], Any]], divergence: Callable[[Any, Any], Any] | None = None
+) -> None:
     """A side's whole life: say what it is, then time what it is asked for until nobody asks any more."""
 
     def answer(question: dict[str, Any]) -> dict[str, Any]:
-        if question["work"] == "divergence":
+        if question["work"] == "divergence" and divergence is not None:
             return {"values": divergence(question["mean"], question["variance"])}
         begin = time.perf_counter()
         work[question["work"]](question["units"])
@@ -135,7 +164,7 @@ def check_same(sides: dict[str, Side]) -> float:
         return [[[draw.uniform(low, high) for _ in range(STATE)] for _ in range(16)] for _ in range(32)]
 
     question = {"work": "divergence", "mean": numbers(-0.5, 0.5), "variance": numbers(0.1, 0.4)}
-    one, two = (sides[worker].ask(**question)["values"] for worker in WORKERS)
+    one, two = (sides[worker].ask(**question)["values"] for worker in ("maxplore", "torch"))
     off = max(abs(a - b) for a, b in zip(one, two, strict=True))
     if not (off < 1e-4 and min(one) > 0.1 and max(one) < 0.99 * math.log(32)):
         sys.exit(f"the divergences differ by {off} on values {min(one)} to {max(one)}, expected less than 1e-4")
@@ -143,30 +172,30 @@ def check_same(sides: dict[str, Side]) -> float:
 
 
 def check_sizes(sides: dict[str, Side], names: list[str]) -> None:
-    """End the run where the two sides do not learn equally many parameters and do not say why."""
+    """End the run where the two sides do not learn equally many parameters and do not say why, or imagine unequally."""
     for name in names:
-        one, two = sides["maxplore"].about["work"][name], sides["torch"].about["work"][ITEMS[name].peer]
+        one, two = sides["maxplore"].about["work"][name], sides[ITEMS[name].side].about["work"][ITEMS[name].peer]
         extra = one.get("extra_parameters", 0)
         if one["parameters"] - extra != two["parameters"]:
             sys.exit(f"{name}: {one['parameters']} - {extra} parameters here, {two['parameters']} there")
+        if one.get("imagined_steps") != two.get("imagined_steps"):
+            sys.exit(f"{name}: {one.get('imagined_steps')} imagined steps here, {two.get('imagined_steps')} there")
 
 
 def turns(sides: dict[str, Side], names: list[str], count: int) -> dict[tuple[str, str], list[float]]:
     """Seconds of each turn, by worker and work; who begins changes from turn to turn."""
-    asked = {worker: {name: (name, ITEMS[name].units) for name in names} for worker in WORKERS}
-    asked["torch"] = {name: (ITEMS[name].peer, ITEMS[name].units) for name in names}
-    products = {worker: sides[worker].about["products"] for worker in WORKERS}
     taken: dict[tuple[str, str], list[float]] = {}
     for turn in range(-1, count):  # the first compiles and counts for nothing
-        order = WORKERS if turn % 2 == 0 else WORKERS[::-1]
         for name in names:
+            item = ITEMS[name]
+            order = ("maxplore", item.side) if turn % 2 == 0 else (item.side, "maxplore")
             for worker in order:
-                taken.setdefault((worker, name), []).append(sides[worker].seconds(*asked[worker][name]))
+                work = name if worker == "maxplore" else item.peer
+                taken.setdefault((worker, name), []).append(sides[worker].seconds(work, item.units))
             for worker in order:
-                for product in products[worker]:
+                for product in sides[worker].about["products"]:
                     taken.setdefault((worker, product), []).append(sides[worker].seconds(product, 1))
-    warm = {(worker, name): 1 for worker in WORKERS for name in names}
-    return {which: each[warm.get(which, len(names)) :] for which, each in taken.items()}
+    return {which: each[1 if which[1] in names else len(names) :] for which, each in taken.items()}
 
 
 def spread(values: list[float]) -> dict[str, float]:
@@ -186,11 +215,12 @@ def compared(
 ) -> dict[str, Any]:
     """One item of the result."""
     item, operations = ITEMS[name], sides["maxplore"].about["work"][name]["operations"]
-    rates = {worker: [item.units / each for each in taken[worker, name]] for worker in WORKERS}
-    ratio = spread([mine / other for mine, other in zip(rates["maxplore"], rates["torch"], strict=True)])
+    workers = ("maxplore", item.side)
+    rates = {worker: [item.units / each for each in taken[worker, name]] for worker in workers}
+    ratio = spread([mine / other for mine, other in zip(*rates.values(), strict=True)])
     entry: dict[str, Any] = {"ratio": ratio, "target": item.target, "reached": ratio["median"] >= item.target}
     entry["operations_per_unit"] = operations
-    for worker, label in zip(WORKERS, ("maxplore", "peer"), strict=True):
+    for worker, label in zip(workers, ("maxplore", "peer"), strict=True):
         about = sides[worker].about["work"][name if worker == "maxplore" else item.peer]
         per_second = spread(rates[worker])
         entry[label] = {
@@ -204,16 +234,17 @@ def compared(
     return entry
 
 
-def measure_setting(setting: str, peers: str, groups: tuple[str, ...], count: int) -> dict[str, Any]:
+def measure_setting(setting: str, pythons: dict[str, str], names: list[str], count: int) -> dict[str, Any]:
     """All ratios of one setting of cores and threads."""
-    cores, one = sorted(os.sched_getaffinity(0)), setting == "one_core"
-    names = [name for name, item in ITEMS.items() if item.group in groups]
-    os.sched_setaffinity(0, cores[:1] if one else cores)  # both sides inherit it
+    cores, one = sorted(os.sched_getaffinity(0)), setting.endswith("one_core")
+    workers = dict.fromkeys([*(ITEMS[name].side for name in names), "maxplore"])
+    load = os.getloadavg()
+    os.sched_setaffinity(0, cores[:1] if one else cores)  # all sides inherit it
     sides: dict[str, Side] = {}
     try:
-        for worker, python in zip(WORKERS[::-1], (peers, sys.executable), strict=True):
-            sides[worker] = Side(worker, python, 1 if one else None)
-        off = check_same(sides)
+        for worker in workers:
+            sides[worker] = Side(worker, pythons[worker], 1 if one else None)
+        off = check_same(sides) if "torch" in sides else None
         check_sizes(sides, names)
         taken = turns(sides, names, count)
     finally:
@@ -224,32 +255,29 @@ def measure_setting(setting: str, peers: str, groups: tuple[str, ...], count: in
     gflops = {f"{worker}_{name}": spread([2 * 2048**3 / t / 1e9 for t in e]) for (worker, name), e in products.items()}
     machine = 1e9 * max(each["median"] for each in gflops.values())
     result: dict[str, Any] = {
+        "turns": count,
+        "load": {"before": load, "after": os.getloadavg()},
         "cores": 1 if one else len(cores),
-        "threads": {worker: sides[worker].about["threads"] for worker in WORKERS},
-        "versions": sides["maxplore"].about["versions"] | sides["torch"].about["versions"],
-        "divergences_differ_by": off,
+        "threads": {worker: side.about["threads"] for worker, side in sides.items()},
+        "versions": {name: version for side in sides.values() for name, version in side.about["versions"].items()},
         "matrix_multiply_gflops": gflops,
     }
-    for group in groups:
+    if off is not None:
+        result["divergences_differ_by"] = off
+    for group in SETTINGS[setting]:
         own = [name for name in names if ITEMS[name].group == group]
-        result[group] = {name: compared(name, sides, taken, machine) for name in own}
+        result |= {group: {name: compared(name, sides, taken, machine) for name in own}} if own else {}
     return result
 
 
-def measure(peers: str, count: int, groups: list[str]) -> dict[str, Any]:
-    """Everything that is written down."""
-    result: dict[str, Any] = {
-        "command": "python benchmarks/peers.py --peers PYTHON",
-        "processor": platform.machine(),
-        "turns": count,
-        "what": f"{STATE} + {ACTION} dimensions, {ROWS} transitions; a ratio is maxplore's rate over the peer's",
-        "load_before": os.getloadavg(),
-    }
+def measure(pythons: dict[str, str], count: int, groups: list[str]) -> dict[str, Any]:
+    """Everything that is asked for and has an interpreter, by setting."""
+    result: dict[str, Any] = {}
     for setting, all_groups in SETTINGS.items():
-        chosen = tuple(group for group in all_groups if group in groups)
-        if chosen:
-            result[setting] = measure_setting(setting, peers, chosen, count)
-    result["load_after"] = os.getloadavg()
+        chosen = {group for group in all_groups if group in groups}
+        names = [name for name, item in ITEMS.items() if item.group in chosen and item.side in pythons]
+        if names:
+            result[setting] = measure_setting(setting, pythons, names, count)
     return result
 
 
@@ -268,18 +296,30 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     groups = sorted({item.group for item in ITEMS.values()})
-    parser.add_argument("--peers", required=True, metavar="PYTHON", help="the interpreter of the peers' environment")
+    parser.add_argument("--peers", metavar="PYTHON", help="the interpreter with torch and Stable-Baselines3")
+    parser.add_argument("--mbrl", metavar="PYTHON", help="the interpreter with mbrl-lib")
     parser.add_argument("--turns", type=int, default=7, help="timed turns of each item, after one to compile")
     parser.add_argument("--only", choices=groups, help="one group of items")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks/peers.json"))
-    arguments = parser.parse_args()
-    if arguments.turns < 1:
-        parser.error(f"--turns is {arguments.turns}, expected at least 1")
-    result = measure(arguments.peers, arguments.turns, [arguments.only] if arguments.only else groups)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(result, indent=2) + "\n")
-    print(table(result))
-    print(f"written to {arguments.out}")
+    asked = parser.parse_args()
+    if asked.turns < 1:
+        parser.error(f"--turns is {asked.turns}, expected at least 1")
+    given = {"maxplore": sys.executable, "torch": asked.peers, "mbrl": asked.mbrl}
+    pythons = {side: python for side, python in given.items() if python is not None}
+    found = measure(pythons, asked.turns, [asked.only] if asked.only else groups)
+    if not found:
+        parser.error("there is nothing to measure: give --peers, --mbrl or both")
+    before: dict[str, Any] = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+    result = {
+        "command": "python benchmarks/peers.py --peers PYTHON --mbrl PYTHON",
+        "processor": platform.machine(),
+        "what": f"{STATE} + {ACTION} dimensions, {ROWS} transitions; a ratio is maxplore's rate over the peer's",
+    }
+    result |= {setting: found.get(setting, before.get(setting, {})) for setting in SETTINGS}
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(json.dumps(result, indent=2) + "\n")
+    print(table(found))
+    print(f"written to {asked.out}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import solvers
 
 import maxplore
 from maxplore.models.gaussian import PAPER
-from maxplore.solvers import Sac, SacConfig
+from maxplore.solvers import Icem, IcemConfig, Sac, SacConfig
+from maxplore.utilities import Task
 from maxplore.utilities.jensen_renyi import jensen_renyi
 
 SAC = {
@@ -31,6 +32,9 @@ DOES = {
     "sac_paper": "draws a batch; steps twin Q, V, actor; moves the target of V",
     "gradient": "draws a batch for each member; a step of Adam of all members on the negative log-likelihood",
     "imagined": "random actions; forecasts of all members; next states; Jensen-Renyi divergence, lambda 0.1",
+    "ensemble": "draws a batch for each member; a step of Adam of all members on the negative log-likelihood",
+    "cem": "a plan from one state: white noise, elites, each row of each step by a member of its own draw",
+    "icem": "the same with coloured noise and elites kept",
 }
 """Of one unit."""
 
@@ -80,6 +84,42 @@ def ensemble_work() -> tuple[Work, dict[str, Any]]:
     return work, about
 
 
+def beside_mbrl() -> tuple[Work, dict[str, Any]]:
+    """What mbrl-lib does, too: ensembles that learn, and plans for a task in the first of them."""
+    work: Work = {}
+    about: dict[str, Any] = {}
+    assert core.BATCH == peers.BATCH
+    for name, (members, depth, width) in peers.ENSEMBLES.items():
+        config, units = maxplore.GaussianConfig(members=members, depth=depth, width=width), peers.ITEMS[name].units
+        function, operations = core.learning(config, units)
+        work[name] = waited(function, units)
+        own = maxplore.GaussianEnsemble(core.STATE, core.ACTION, config, key=jax.random.key(0)).members
+        about[name] = {"parameters": size(own), "operations": operations, "does": DOES["ensemble"]}
+    explored, history = solvers.setting()
+    mdp = maxplore.ExplorationMDP(explored.ensemble, Task(running), history)
+    cem = {"plans": peers.CEM["rated"] - 2, "kept": 1, "beta": 0.0}  # one elite and the mean are rated besides
+    icem = {"plans": peers.ICEM["drawn_here"], "kept": peers.ICEM["kept"]}
+    for name, own in {"cem": cem, "icem": icem}.items():
+        config = IcemConfig(**{**peers.PLAN, **own}, spread=0.5)
+        work[name] = waited(planning(Icem(config), mdp, history), 1)
+        rated = config.rounds * (config.plans + config.kept + 1)
+        steps = rated * config.particles * config.horizon
+        about[name] = {"parameters": size(mdp.ensemble.members), "imagined_steps": steps}
+        about[name]["operations"] = 2.0 * steps * core.multiplications(solvers.MODEL)
+    return work, about
+
+
+def running(_: Any, action: Any, next_state: Any) -> Any:
+    """A task's reward, the same on both sides."""
+    return next_state[0] - 0.1 * jnp.sum(action**2)
+
+
+def planning(solver: Icem, mdp: maxplore.ExplorationMDP, history: maxplore.History) -> Callable[[], Any]:
+    """A call that makes a plan, knowing the one before."""
+    memory = solver.solve(mdp, np.zeros(core.STATE), history, key=jax.random.key(1)).memory
+    return lambda: solver.solve(mdp, np.zeros(core.STATE), history, memory, key=jax.random.key(2)).policy
+
+
 def products() -> Work:
     """The large square product, by XLA and by NumPy's BLAS."""
     large = np.random.default_rng(0).normal(size=(2048, 2048)).astype(np.float32)
@@ -95,11 +135,11 @@ def divergence(mean: Any, variance: Any) -> list[float]:
 
 def main() -> None:
     assert (peers.STATE, peers.ACTION, peers.ROWS) == (solvers.STATE, solvers.ACTION, solvers.ROWS)
-    (sac, about_sac), (ensemble, about_ensemble), large = sac_work(), ensemble_work(), products()
-    work = about_sac | about_ensemble
+    (sac, about_sac), (ensemble, about_ensemble), (mbrl, about_mbrl) = sac_work(), ensemble_work(), beside_mbrl()
+    work, large = about_sac | about_ensemble | about_mbrl, products()
     for name, each in work.items():
-        each["does"] = DOES[name]
-        each["optimiser"] = "none" if name == "imagined" else "Adam, one compiled pass"
+        each.setdefault("does", DOES.get(name))
+        each["optimiser"] = "none" if name in ("imagined", "cem", "icem") else "Adam, one compiled pass"
     about = {
         "threads": int(os.environ.get("PEER_THREADS", len(os.sched_getaffinity(0)))),
         "versions": {
@@ -110,7 +150,7 @@ def main() -> None:
         "products": list(large),
         "work": work,
     }
-    peers.serve(about, sac | ensemble | large, divergence)
+    peers.serve(about, sac | ensemble | mbrl | large, divergence)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What people type: `maxplore explore`, `resume`, `exploit`, `reproduce`, `report`, `export`, `list`.
+"""What people type: `maxplore explore`, `resume`, `exploit`, `reproduce`, `sweep`, `report`, `export`, `list`.
 
 This module stands beside the package, so that `maxplore --help` answers before anything heavy is imported.
 """
@@ -18,6 +18,7 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, subcommand
 
 Progress = Literal["auto", "bar", "json", "quiet"]
+Engine = Literal["local", "ray"]
 
 ABOUT = "Model-Based Active Exploration: learn how an environment works, with no reward. --version prints the version."
 
@@ -126,6 +127,36 @@ class Reproduce:
     """Of a grid: settings of each method, 0 for all of them."""
     out: Path | None = None
     """Where to; by default runs/FIGURE, or runs/FIGURE-PRESET."""
+    engine: Engine = "local"
+    """Of a figure that is made of runs: where these run. local is this machine, ray a cluster."""
+    address: str | None = None
+    """HOST:PORT of the head of that cluster; by default the one that this machine is part of, or else a new one."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Bring all runs of a study to their end, and gather what came of them. It goes on where it was stopped."""
+
+    study: Positional[str]
+    """A TOML file of environments, methods, seeds and settings, or a figure made of runs, such as half-cheetah."""
+    status: bool = False
+    """Only show how it is doing: while it runs, from another terminal, or after."""
+    engine: Engine = "local"
+    """Where to: local is this machine, ray a cluster."""
+    address: str | None = None
+    """HOST:PORT of the head of that cluster; by default the one that this machine is part of, or else a new one."""
+    workers: int | None = None
+    """Runs side by side; by default as many as there are cores, and memory for."""
+    out: Path | None = None
+    """Where to; by default runs/STUDY, and for a figure where `maxplore reproduce` looks for it."""
+    preset: str | None = None
+    """Of a figure: its size."""
+    seeds: int | None = None
+    """Of a figure: how many."""
+    steps: int | None = None
+    """Of a figure: how long each run is."""
+    methods: tuple[str, ...] | None = None
+    """Of a figure: which."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +197,7 @@ Command = (
     | Annotated[Resume, subcommand("resume")]
     | Annotated[Exploit, subcommand("exploit")]
     | Annotated[Reproduce, subcommand("reproduce")]
+    | Annotated[Sweep, subcommand("sweep")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Export, subcommand("export")]
     | Annotated[List, subcommand("list")]

@@ -308,3 +308,22 @@ def test_plans_are_made_for_the_state_that_is_asked_about():
     answers = [one.ask(here), one.ask(there), one.ask(here)]
     np.testing.assert_array_equal(answers[0], answers[2])
     np.testing.assert_array_equal(answers[1], two.ask(there))
+
+
+def test_to_tell_copies_nothing_of_d():
+    """The arrays of D are made anew when somebody looks, not at every step; who looked before keeps what was seen."""
+    box = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    explorer = Explorer(box, box, method="random", seed=0)
+    numbers = np.random.default_rng(0).uniform(-1, 1, (30, 2)).astype(np.float32)
+    explorer.tell(numbers[0], numbers[1], numbers[2])
+    before = explorer.history
+    for k in range(1, 28):
+        explorer.tell(numbers[k], numbers[k + 1], numbers[k + 2])
+        assert explorer._agent._history is before
+        assert explorer.steps == k + 1
+    assert int(before.size) == 1
+    assert int(explorer.history.size) == 28
+    np.testing.assert_array_equal(explorer.history.transitions.state[:28], numbers[:28])
+    with pytest.raises(InputError, match="next_observation"):
+        explorer.tell(numbers[0], numbers[1], [np.nan, 0.0])
+    assert explorer.steps == 28

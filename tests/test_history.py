@@ -157,6 +157,17 @@ def test_shuffles_are_uniform():
     np.testing.assert_allclose(np.bincount(first, minlength=4) / 6000, 0.25, atol=0.03)
 
 
+def test_the_first_places_of_a_shuffle_are_those_of_all_of_it():
+    """So many rows that some draw the same number: ties, too, are the same."""
+    history = History.continuous(1, 1, capacity=2**16)
+    chosen = jnp.arange(2**16) % 3 > 0
+    bags, count = member_bags(history, 2, key=jax.random.key(0), chosen=chosen)
+    np.testing.assert_array_equal(bags[0], np.argsort(~np.asarray(chosen), stable=True))
+    whole = shuffled(bags, count, key=jax.random.key(1))
+    assert len(np.unique(jax.random.uniform(jax.random.key(1), whole.shape)[0])) < 2**16, "there are ties"
+    np.testing.assert_array_equal(shuffled(bags, count, key=jax.random.key(1), first=30_000), whole[:, :30_000])
+
+
 def test_a_bootstrap_draws_with_replacement_and_stays_the_same_in_every_epoch():
     history = filled(1000, capacity=1024)
     bags, count = member_bags(history, 4, key=jax.random.key(0), chosen=history.filled, bootstrap=True)

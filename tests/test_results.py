@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import claims, continuous, costs, devices, durability, exploitation
+from tools import claims, continuous, costs, devices, durability, exploitation, scaling
 from tools.claims import ROOT
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
@@ -54,3 +54,11 @@ def test_the_cost_of_durability_is_that_of_the_benchmark():
 def test_what_devices_are_worth_is_what_the_benchmark_says():
     page = devices.PAGE.read_text()
     assert devices.written(page) == page, "run python -m tools.devices"
+
+
+def test_the_tables_of_scaling_are_those_of_the_benchmarks():
+    page = scaling.PAGE.read_text()
+    assert scaling.written(page) == page, "run python -m tools.scaling"
+    for name in ("scaling", "scheduler"):
+        for suffix in ("png", "svg"):
+            assert (ROOT / "results" / "benchmarks" / f"{name}.{suffix}").stat().st_size > 1000

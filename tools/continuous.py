@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-NAMES = {"one_core": "one core", "all_cores": "all cores"}
+NAMES = {
+    "one_core": "one core",
+    "all_cores": "all cores",
+    "mbrl_one_core": "one core",
+    "mbrl_all_cores": "all cores",
+}
+"""Settings of the race."""
 
 
 def loaded(name: str, root: Path = ROOT) -> dict[str, Any]:
@@ -116,7 +122,7 @@ def ant_maze(result: dict[str, Any]) -> list[str]:
 
 
 def race(result: dict[str, Any]) -> list[str]:
-    """The same work beside Stable-Baselines3 and PyTorch."""
+    """The same work beside Stable-Baselines3, PyTorch and mbrl-lib."""
     rows: list[str] = []
     said = {
         "sac_small": "SAC updates, batch 256, 2 x 256, over Stable-Baselines3's",
@@ -125,10 +131,14 @@ def race(result: dict[str, Any]) -> list[str]:
         "gradient": "`paper`: gradient step of the ensemble, over PyTorch's",
         "imagined": "`paper`: imagined step with its utility, over PyTorch's",
         "sac_paper": "`paper`: SAC update, batch 4096, over PyTorch's",
+        "ensemble_5x2": "gradient step of 5 members of 2 x 200, batch 256, over mbrl-lib's",
+        "ensemble_7x4": "the same of 7 members of 4 x 200",
+        "cem": "a plan for a task by CEM, 350 plans of 30 steps, 5 rounds, 5 particles, over mbrl-lib's",
+        "icem": "the same by iCEM",
     }
     for setting in NAMES:
-        for group in ("sac_small", "paper_phase"):
-            for name, item in result[setting].get(group, {}).items():
+        for group in ("sac_small", "paper_phase", "mbrl"):
+            for name, item in result.get(setting, {}).get(group, {}).items():
                 ratio = item["ratio"]
                 rows.append(
                     row(

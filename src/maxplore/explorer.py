@@ -1,11 +1,12 @@
 """The user's object: it is asked for actions, told what came of them, and keeps what was learned."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import jax
@@ -40,6 +41,20 @@ LONGEST = 10**6
 
 FAR = 100
 """How many steps to plan for where nobody knows how long an episode is."""
+
+
+class Experience(NamedTuple):
+    """One step as the environment has it."""
+
+    observation: Any
+    action: Any
+    next_observation: Any
+    terminated: bool
+    truncated: bool
+    reward: float
+
+
+Experiences = Iterable[Experience]
 
 
 @dataclass(frozen=True)
@@ -380,9 +395,11 @@ class Explorer:
         """
         self.save_file(Path(directory) / SAVED)
 
-    def save_file(self, path: Path) -> None:
-        """`save`, in a file of this name."""
+    def save_file(self, path: Path, *, with_history: bool = True) -> None:
+        """`save`, in a file of this name; without D, whoever loads it must have it from elsewhere."""
         plain, groups = self._agent.frozen()
+        if not with_history:
+            del groups["history"]
         settings = {name: setting_to_plain(name, value) for name, value in self._settings.items()}
         about = {
             "kind": "explorer",
@@ -407,14 +424,40 @@ class Explorer:
         self._explored, self._episode_over = True, bool(last.terminated | last.truncated)
         self._next = np.asarray(last.next_state)
 
-    def _thaw(self, file: checkpoint.Checkpoint) -> None:
-        """Be what was saved."""
+    def _thaw(self, file: checkpoint.Checkpoint, lived: Experiences | None) -> None:
+        """Be what was saved; if that was without D, it is what was `lived`."""
+
+        def filled(group: str, like: Any) -> Any:
+            if group != "history" or lived is None or file.has(group):
+                return file.filled(group, like)
+            return self._rows(islice(lived, like.terminated.shape[0]), like)
+
         about = file.about
-        self._agent.thaw(about["agent"], file.filled)
+        self._agent.thaw(about["agent"], filled)
         self._explored, self._episode_over, self._most = about["explored"], about["episode_over"], about["most"]
         if file.has("next"):
             entry = self._observations.entry
             self._next = np.asarray(file.filled("next", (jax.ShapeDtypeStruct(entry.shape, entry.dtype),))[0])
+
+    def _rows(self, lived: Experiences, like: Transition) -> Transition:
+        """What was lived, in the types of `like`."""
+        rows = [
+            (
+                self._observations.inward("observation", step.observation),
+                self._actions.inward("action", step.action),
+                self._observations.inward("next_observation", step.next_observation),
+                step.terminated,
+                step.truncated,
+            )
+            for step in lived
+        ]
+        if len(rows) != len(like.terminated):
+            raise InputError(f"{len(rows)} steps are on record, expected {len(like.terminated)}")
+        columns = (
+            np.asarray(column, own.dtype)
+            for column, own in zip(zip(*rows, strict=True), jax.tree.leaves(like), strict=True)
+        )
+        return Transition(*map(jnp.asarray, columns))
 
     def _notice_reset(self, state: np.ndarray) -> None:
         """Begin another episode if somebody has reset the environment, and told nobody."""
@@ -435,8 +478,10 @@ def load(directory: str | Path, *, reward: Reward | None = None, devices: int = 
     return load_file(Path(directory) / SAVED, reward=reward, devices=devices)
 
 
-def load_file(path: Path, *, reward: Reward | None = None, devices: int = 1) -> Explorer:
-    """`load`, from a file of this name."""
+def load_file(
+    path: Path, *, reward: Reward | None = None, lived: Experiences | None = None, devices: int = 1
+) -> Explorer:
+    """`load`, from a file of this name; if it is without D, that is what was `lived`, from the first step on."""
     file = checkpoint.Checkpoint(path)
     about = file.about
     try:
@@ -453,7 +498,7 @@ def load_file(path: Path, *, reward: Reward | None = None, devices: int = 1) -> 
         raise InputError(f"reward is {'' if weight is None else 'not '}given, expected {wanted}")
     try:
         explorer = Explorer(*spaces_, **named, reward=reward, reward_weight=weight, devices=devices, **settings)
-        explorer._thaw(file)  # pyright: ignore[reportPrivateUsage]
+        explorer._thaw(file, lived)  # pyright: ignore[reportPrivateUsage]
     except InputError:
         raise
     except Exception as error:  # a file from anywhere can break a reader in many ways

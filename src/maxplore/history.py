@@ -4,6 +4,8 @@ Arrays keep their shape while D fills up, so whatever is compiled for a capacity
 When D is full its capacity doubles: a run of n steps compiles about log2(n) times in all.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,10 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from maxplore.entry import Entry, Numbers, as_array, refuse
 from maxplore.errors import InputError
+
+LEAST_ROWS = 64
+"""Many rows that come at once are padded to a power of two of at least this, so that few numbers of them compile code
+of their own; most often, as many come as are told between two plans."""
 
 
 class Transition(eqx.Module):
@@ -81,15 +87,17 @@ class History(eqx.Module):
 
         What cannot be used is refused with an `InputError`; D itself never changes, a new one is returned.
         """
-        columns = self._checked(state, action, next_state, terminated, truncated)
+        return self.extended(self.checked(state, action, next_state, terminated, truncated))
+
+    def extended(self, columns: Sequence[np.ndarray]) -> "History":
+        """`append` for rows that were `checked`."""
         count = len(columns[0])
         if count == 0:
             return self
         history = self._with_room(int(self.size) + count)
         if count == 1:
             return _write_one(history, Transition(*(jnp.asarray(column[0]) for column in columns)))
-        # Padded to the capacity, so that any number of rows runs the same compiled code.
-        padding = history.capacity - count
+        padding = max(1 << (count - 1).bit_length(), LEAST_ROWS) - count
         padded = (np.pad(column, [(0, padding)] + [(0, 0)] * (column.ndim - 1)) for column in columns)
         return _write_many(history, Transition(*map(jnp.asarray, padded)), jnp.int32(count))
 
@@ -107,9 +115,10 @@ class History(eqx.Module):
         """The transitions in those rows."""
         return jax.tree.map(lambda rows: rows[index], self.transitions)
 
-    def _checked(
+    def checked(
         self, state: Numbers, action: Numbers, next_state: Numbers, terminated: Numbers, truncated: Numbers
     ) -> tuple[np.ndarray, ...]:
+        """One transition or many as rows of our own types, or an `InputError` that says which entry is wrong."""
         states = self.state_entry.checked("state", state)
         count = len(states)
         columns = {
@@ -163,8 +172,7 @@ def member_bags(
     With `bootstrap`, each member gets as many rows drawn with replacement, its own fixed resample of D. With an
     `own_share` below 1, it gets only the rows of stretches drawn for it, over and over: neighbours tell the same story.
     """
-    rows = jnp.argsort(~chosen, stable=True).astype(jnp.int32)
-    count = jnp.sum(chosen).astype(jnp.int32)
+    rows, count = _first(chosen), jnp.sum(chosen).astype(jnp.int32)
     if own_share < 1:
         dealt = jax.vmap(lambda key: _dealt(history, chosen, own_share, key))(jax.random.split(key, members))
         return dealt, count
@@ -186,16 +194,32 @@ def _dealt(
     drawn = rank[places // length] < jnp.maximum(jnp.round(share * stretches), 1)
     own = chosen & drawn
     own = jnp.where(jnp.any(own), own, chosen)  # a share with nothing in it to learn from is no share
-    return jnp.argsort(~own, stable=True).astype(jnp.int32)[places % jnp.maximum(jnp.sum(own), 1)]
+    return _first(own)[places % jnp.maximum(jnp.sum(own), 1)]
+
+
+def _first(chosen: Bool[Array, " capacity"]) -> Int[Array, " capacity"]:
+    """The chosen rows, then all others, each in their order: a stable sort, but by counting."""
+    place = jnp.where(chosen, jnp.cumsum(chosen), jnp.sum(chosen) + jnp.cumsum(~chosen)) - 1
+    rows = jnp.arange(chosen.shape[0], dtype=jnp.int32)
+    return jnp.zeros_like(rows).at[place].set(rows, unique_indices=True)
 
 
 def shuffled(
-    bags: Int[Array, "members capacity"], count: Int[Array, ""], *, key: PRNGKeyArray
-) -> Int[Array, "members capacity"]:
-    """Each member's first `count` rows in an order of its own, for one epoch."""
+    bags: Int[Array, "members capacity"], count: Int[Array, ""], *, key: PRNGKeyArray, first: int | None = None
+) -> Int[Array, "members places"]:
+    """Each member's first `count` rows in an order of its own, for one epoch.
+
+    Only the `first` so many places of it, if that is all that is needed: to sort all of a large D takes longer than a
+    short training on it.
+    """
     order = jax.random.uniform(key, bags.shape)
     in_use = jnp.broadcast_to(jnp.arange(bags.shape[1]) < count, bags.shape)
-    return jnp.take_along_axis(bags, jnp.argsort(jnp.where(in_use, order, 2.0), axis=1), axis=1)
+    order = jnp.where(in_use, order, 2.0)
+    if first is None or first >= bags.shape[1]:
+        places = jnp.argsort(order, axis=1)
+    else:
+        _, places = jax.lax.top_k(-order, first)  # of equal ones the earlier, like a stable sort
+    return jnp.take_along_axis(bags, places, axis=1)
 
 
 def held_out(history: History, share: float) -> Bool[Array, " capacity"]:
@@ -215,14 +239,14 @@ def _write_one(history: History, transition: Transition) -> History:
 
 @eqx.filter_jit
 def _write_many(history: History, rows: Transition, count: Int[Array, ""]) -> History:
-    def place(old: Array, new: Array) -> Array:
-        # new rows [0, count) land on [size, size + count)
-        shifted = jnp.roll(new, history.size, axis=0)
-        position = jnp.arange(history.capacity)
-        lands = (position >= history.size) & (position < history.size + count)
-        return jnp.where(jnp.expand_dims(lands, tuple(range(1, old.ndim))), shifted, old)
-
-    transitions = jax.tree.map(place, history.transitions, rows)
+    places = jnp.arange(rows.terminated.shape[0])
+    # The padding lands beyond the end, where it is dropped.
+    index = jnp.where(places < count, history.size, history.capacity) + places
+    transitions = jax.tree.map(
+        lambda old, new: old.at[index].set(new, mode="drop", unique_indices=True, indices_are_sorted=True),
+        history.transitions,
+        rows,
+    )
     return History(transitions, history.size + count, history.state_entry, history.action_entry)
 
 

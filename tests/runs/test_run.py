@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import platform
 import time
 from dataclasses import replace
 from typing import Any
@@ -234,6 +235,32 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path):
     assert [step for step, _ in Folder(tmp_path / "r").all_checkpoints()] == [45, 42, 35]
 
 
+def test_a_checkpoint_does_not_grow_with_d(tmp_path):
+    """D is in the record; a checkpoint of a longer run has a few more digits, and that is all."""
+    with running.new(tmp_path / "run", AWKWARD, **FEW) as run:
+        run.explore(10)
+        early = Folder(tmp_path / "run").all_checkpoints()[0][1].stat().st_size
+        run.explore(300)
+    step, file = Folder(tmp_path / "run").all_checkpoints()[0]
+    assert step == 300
+    assert file.stat().st_size < early + 64
+    with np.load(file) as kept:
+        assert not any(name.startswith("history") for name in kept.files)
+    loaded = maxplore.load(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.history.transitions.state, run.explorer.history.transitions.state)
+    np.testing.assert_array_equal(loaded.history.transitions.truncated, run.explorer.history.transitions.truncated)
+
+
+def test_a_checkpoint_that_has_d_in_it_is_taken_as_well(tmp_path):
+    whole(tmp_path / "never", 20)
+    with running.new(tmp_path / "older", AWKWARD, **FEW) as run:
+        run.explore(14)
+        run.explorer.save_file(run.folder.checkpoint(14))  # as they once were
+    with running.resumed(tmp_path / "older") as run:
+        run.explore(20)
+    assert rows(tmp_path / "never") == rows(tmp_path / "older")
+
+
 def test_a_new_run_needs_a_place_of_its_own(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match="something else in it"):
@@ -349,7 +376,7 @@ def test_a_child_of_the_environment_holds_no_lock(tmp_path):
         os.read(ready, 1)
     try:
         with folder.locked():
-            assert folder.lock.read_text() == f"{os.getpid()}\n"
+            assert folder.lock.read_text() == f"{os.getpid()} on {platform.node()}\n"
     finally:
         os.close(here)
         os.waitpid(child, 0)

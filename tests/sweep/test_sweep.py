@@ -20,6 +20,7 @@ from maxplore.runs.reliving import told
 from maxplore.sweep import Trial, done, run_all
 from maxplore.sweep.trial import returns_of
 from maxplore.sweep.work import GRID, keep_landscape
+from tests.sweep import gate
 
 CAR = Trial("maxplore/MountainCar-v0", "random", 3, 40)
 
@@ -62,18 +63,15 @@ def test_trials_end_and_one_that_fails_stops_no_other(tmp_path):
 
 
 def test_a_trial_whose_worker_was_killed_goes_on(tmp_path):
-    trial = replace(CAR, steps=600)
-    path, order = tmp_path / "runs" / "killed", tmp_path / "killed.json"
-    trial.write(order)
-    worker = subprocess.Popen([sys.executable, "-m", "maxplore.sweep.work", str(order), str(path)])
-    while done(trial, path).steps < 10:
-        assert worker.poll() is None
-        time.sleep(0.01)
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
-    assert not done(trial, path).ends(trial)
-    outcomes = run_all({"killed": trial, "whole": trial}, tmp_path, workers=2, say=lambda _: None)
-    assert all(outcome.ended for outcome in outcomes)
+    at_gate = Trial(gate.ID, "random", 3, 30, env_kwargs={"gate": str(tmp_path / "gate"), "fatal": True})
+    (killed,) = run_all({"killed": at_gate}, tmp_path, say=(lines := []).append)
+    assert "killed: its worker was killed by SIGKILL" in lines[0]
+    assert "another goes on at step 11" in lines[0]
+    assert said(tmp_path / "runs" / "killed") == ["resumed"]
+    (whole,) = run_all({"whole": at_gate}, tmp_path, say=lambda _: None)
+    assert killed.ended
+    assert whole.ended
+    assert said(tmp_path / "runs" / "whole") == []
     killed, whole = data(tmp_path / "runs" / "killed"), data(tmp_path / "runs" / "whole")
     for name, values in whole.items():
         np.testing.assert_array_equal(killed[name], values)
@@ -96,7 +94,7 @@ def test_workers_end_in_good_order_however_their_parent_ends(tmp_path, how):
             run_all({"long": trial}, tmp_path, say=lambda _: None)
     parent.send_signal(how)
     parent.wait()
-    owner = int((path / "lock").read_text())
+    owner = int((path / "lock").read_text().split()[0])
     while Path(f"/proc/{owner}").exists() and "Z" not in Path(f"/proc/{owner}/stat").read_text().split()[2]:
         time.sleep(0.01)
     steps = done(trial, path).steps

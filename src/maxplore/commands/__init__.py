@@ -5,7 +5,7 @@ from typing import Any
 
 import maxplore_cli as cli
 from maxplore.cache import use_compilation_cache
-from maxplore.commands import exploring, listing, others, solving
+from maxplore.commands import exploring, listing, others, solving, sweeping
 
 
 def run(command: Any, settings: Mapping[str, Any]) -> int:
@@ -20,6 +20,8 @@ def run(command: Any, settings: Mapping[str, Any]) -> int:
             return solving.exploit(command, settings)
         case cli.Reproduce():
             return others.reproduce(command)
+        case cli.Sweep():
+            return sweeping.sweep(command)
         case cli.Report():
             return others.report(command)
         case cli.Export():

@@ -3,22 +3,23 @@
 import contextlib
 import os
 import re
-from pathlib import Path
 
 import jax
 
 import maxplore_cli as cli
 from maxplore.commands.say import say, warn
+from maxplore.commands.sweeping import SOME_FAILED, engine_named, usual_out
 from maxplore.errors import InputError
 from maxplore.runs import export as exporting
 from maxplore.runs.directory import Folder
+from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.runs.record import Record
 
 
 def reproduce(asked: cli.Reproduce) -> int:
     """Run figures, and say which claims hold."""
     from maxplore.experiments import EXPERIMENTS, Asked
-    from maxplore.experiments.reproduce import figure_named
+    from maxplore.experiments.reproduce import figure_named, made_of_runs
     from maxplore.experiments.reproduce import reproduce as run
 
     with contextlib.suppress(RuntimeError):  # JAX has started already: then it is its owner's choice
@@ -29,29 +30,30 @@ def reproduce(asked: cli.Reproduce) -> int:
     figures = list(EXPERIMENTS) if every else [asked.figure]
     for name in figures:
         figure_named(name, size)  # before the first takes its hours
-    base, suffix, status = asked.out or Path("runs"), "" if asked.preset == "fast" else f"-{asked.preset}", 0
-    for name in figures:
-        out = base if asked.out is not None and not every else base / f"{name}{'' if asked.out else suffix}"
-        if every:
-            say(f"{name}: {EXPERIMENTS[name].title}")
-        try:
-            summary = run(name, out, size, say=say)
-        except KeyboardInterrupt:
-            warn(f"interrupted; what runs and settings of grids have done is kept in {out}: the same command goes on")
-            return 130
-        for claim in summary["claims"]:
-            verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
-            between = f" [{', '.join(map(str, claim['interval']))}]" if "interval" in claim else ""
-            say(f"{verdict:14s} {claim['claim']}: {claim['measured']}{between} (paper: {claim['paper']})")
-        for run_name, reason in summary.get("failed", {}).items():
-            warn(f"{run_name} failed and is left out: {reason}")
-            status = SOME_FAILED
-        say(f"written to {out}")
+    if not every and asked.engine != "local":
+        made_of_runs(asked.figure, size)
+    status = 0
+    with engine_named(asked.engine, asked.address) as engine:
+        for name in figures:
+            out = usual_out(name, asked.preset) if asked.out is None else asked.out / name if every else asked.out
+            if every:
+                say(f"{name}: {EXPERIMENTS[name].title}")
+            try:
+                summary = run(name, out, size, say=say, engine=engine)
+            except KeyboardInterrupt:
+                warn(
+                    f"interrupted; what runs and settings of grids have done is kept in {out}: the same command goes on"
+                )
+                return INTERRUPTED
+            for claim in summary["claims"]:
+                verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
+                between = f" [{', '.join(map(str, claim['interval']))}]" if "interval" in claim else ""
+                say(f"{verdict:14s} {claim['claim']}: {claim['measured']}{between} (paper: {claim['paper']})")
+            for run_name, reason in summary.get("failed", {}).items():
+                warn(f"{run_name} failed and is left out: {reason}")
+                status = SOME_FAILED
+            say(f"written to {out}")
     return status
-
-
-SOME_FAILED = 3
-"""Exit status of a figure that was made without some of its runs."""
 
 
 def report(asked: cli.Report) -> int:

@@ -18,9 +18,10 @@ from maxplore.experiments.swept import (
     checked_methods,
     curve,
     marks_within,
+    named,
     swept,
 )
-from maxplore.sweep import Trial
+from maxplore.sweep import Engine, Trial
 
 ENV = "maxplore/AntMaze-v0"
 MARKS = (300, 600, 3600, 12_000)
@@ -51,18 +52,22 @@ class AntMazeFigure:
         checked_methods(figure.methods)
         return figure
 
-    def run(self, folder: Path, say: Say) -> Measured:
-        trials = {
-            (method, seed): Trial(ENV, method, seed, self.steps, self.preset)
+    @property
+    def trials(self) -> dict[str, Trial]:
+        """Every run."""
+        return named(
+            Trial(ENV, method, seed, self.steps, self.preset)
             for seed in range(FIRST_SEED, FIRST_SEED + self.seeds)
             for method in self.methods
-        }
-        runs, about = swept(trials, folder, say)
+        )
+
+    def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
+        runs, about = swept(self.trials, folder, say, engine)
         marks = np.unique(np.linspace(0, self.steps, POINTS + 1).astype(int))[1:]
         shares = {name: np.array([explored(run, marks) for run in own]) for name, own in runs.items()}
         shown = runs["max" if "max" in runs else self.methods[0]]
         return Measured(
-            {"trial": repr(next(iter(trials.values())))},
+            {"trial": repr(next(iter(self.trials.values())))},
             judged(CLAIMS, {name: [values.mean(axis=1), values[:, -1]] for name, values in shares.items()}),
             {name: curve(tuple(marks.tolist()), values) for name, values in shares.items()},
             {

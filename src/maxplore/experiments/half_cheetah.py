@@ -16,9 +16,10 @@ from maxplore.experiments.swept import (
     better,
     checked_methods,
     curve,
+    named,
     swept,
 )
-from maxplore.sweep import Trial
+from maxplore.sweep import Engine, Trial
 
 ENV = "maxplore/HalfCheetah-v0"
 FIRST_SEED = 1010
@@ -87,15 +88,19 @@ class HalfCheetahFigure:
         """Steps of D that tasks are solved from: the last is all of it."""
         return (*(steps for steps in AFTER[self.preset] if steps < self.steps), self.steps)
 
-    def run(self, folder: Path, say: Say) -> Measured:
-        trials = {
-            (method, seed): Trial(
+    @property
+    def trials(self) -> dict[str, Trial]:
+        """Every run, and the tasks that are solved from it."""
+        return named(
+            Trial(
                 ENV, method, seed, self.steps, self.preset, tasks=TASKS, after=self.after, solving=SOLVING[self.preset]
             )
             for seed in range(FIRST_SEED, FIRST_SEED + self.seeds)
             for method in self.methods
-        }
-        runs, about = swept(trials, folder, say)
+        )
+
+    def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
+        runs, about = swept(self.trials, folder, say, engine)
         oracles = {task: self.oracle(task, folder, say) for task in TASKS}
         curves: dict[str, Curve] = {}
         scores = {name: [paid(own, task, self.after) for task in TASKS] for name, own in runs.items()}
@@ -106,7 +111,10 @@ class HalfCheetahFigure:
         last = {name: [values[:, -1] for values in of_tasks] for name, of_tasks in scores.items()}
         last["oracle"] = [np.array([oracles[task]]) for task in TASKS]
         return Measured(
-            {"trial": repr(next(iter(trials.values()))), "oracle": f"SAC, {self.oracle_steps} real steps, one seed"},
+            {
+                "trial": repr(next(iter(self.trials.values()))),
+                "oracle": f"SAC, {self.oracle_steps} real steps, one seed",
+            },
             judged(CLAIMS, last),
             curves,
             {

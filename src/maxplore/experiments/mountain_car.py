@@ -8,8 +8,8 @@ import numpy as np
 
 from maxplore.envs.mountain_car import FLAG, LEFT, MAX_SPEED, RIGHT
 from maxplore.experiments.spec import Asked, Claim, Judge, Measured, Say, resized
-from maxplore.experiments.swept import FIRST_SEED, Seen, curve, marks_within, swept
-from maxplore.sweep import Trial
+from maxplore.experiments.swept import FIRST_SEED, Seen, curve, marks_within, named, swept
+from maxplore.sweep import Engine, Trial
 from maxplore.sweep.trial import landscape_file
 from maxplore.sweep.work import GRID
 
@@ -33,10 +33,12 @@ class MountainCarFigure:
             figure = replace(figure, seeds=1, steps=60)
         return resized(figure, asked, ("seeds", "steps"))
 
-    def run(self, folder: Path, say: Say) -> Measured:
+    @property
+    def trials(self) -> dict[str, Trial]:
+        """Every run, those of MAX with their landscapes."""
         marks = marks_within(MARKS, self.steps)
-        trials = {
-            (method, seed): Trial(
+        return named(
+            Trial(
                 "maxplore/MountainCar-v0",
                 method,
                 seed,
@@ -46,8 +48,11 @@ class MountainCarFigure:
             )
             for seed in range(FIRST_SEED, FIRST_SEED + self.seeds)
             for method in ("max", "random")
-        }
-        runs, about = swept(trials, folder, say)
+        )
+
+    def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
+        marks = marks_within(MARKS, self.steps)
+        runs, about = swept(self.trials, folder, say, engine)
         plains = np.stack([landscapes(run, marks) for run in runs["max"]])
         flags = [first_at_flag(run.states) for run in runs["max"]]
         unknown = plains.mean(axis=(2, 3))
@@ -56,7 +61,7 @@ class MountainCarFigure:
         }
         measured = {"flag": flags, "unknown": unknown, "cells": cells}
         return Measured(
-            {"trial": repr(next(iter(trials.values())))},
+            {"trial": repr(next(iter(self.trials.values())))},
             [claim.judged(measured) for claim in CLAIMS],
             {
                 "unknown, mean over the plane (nats)": curve(marks, unknown),

@@ -9,6 +9,8 @@ import matplotlib as mpl
 from maxplore.errors import InputError
 from maxplore.experiments import EXPERIMENTS
 from maxplore.experiments.spec import Asked, Experiment, Say
+from maxplore.experiments.swept import OfRuns
+from maxplore.sweep import Engine
 
 
 def figure_named(name: str, asked: Asked) -> Experiment:
@@ -21,13 +23,25 @@ def figure_named(name: str, asked: Asked) -> Experiment:
         raise InputError(f"{name}: {error}") from None
 
 
-def reproduce(name: str, out: Path, asked: Asked, *, say: Say) -> dict[str, Any]:
-    """Run a figure, write `summary.json`, PNG and SVG into `out`, and return the summary."""
+def made_of_runs(name: str, asked: Asked) -> OfRuns:
+    """The figure of this name, or an `InputError` if it is not made of runs."""
+    figure = figure_named(name, asked)
+    if not isinstance(figure, OfRuns):
+        known = ", ".join(own for own, each in EXPERIMENTS.items() if isinstance(each, OfRuns))
+        raise InputError(
+            f"{name} is not made of runs, expected one of {known}: maxplore reproduce {name} makes it here"
+        )
+    return figure
+
+
+def reproduce(name: str, out: Path, asked: Asked, *, say: Say, engine: Engine | None = None) -> dict[str, Any]:
+    """Run a figure, write `summary.json`, PNG and SVG into `out`, and return the summary. The `engine` is for the runs
+    that it may be made of."""
     from maxplore import __version__
 
     experiment = figure_named(name, asked)
     out.mkdir(parents=True, exist_ok=True)  # before the work: a folder that cannot be made should not cost it
-    measured = experiment.run(out, say)
+    measured = experiment.run(out, say, engine) if isinstance(experiment, OfRuns) else experiment.run(out, say)
     summary = {
         "figure": name,
         "command": _command(name, asked, experiment.seeds),

@@ -1,19 +1,19 @@
 """Figures that are made of runs: a sweep of ordinary ones, which goes on where it was stopped, and takes more seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from maxplore.errors import InputError
-from maxplore.experiments.spec import Curve, Judge, Say, quartiles
+from maxplore.experiments.spec import Curve, Experiment, Judge, Measured, Say, quartiles
 from maxplore.experiments.statistics import Scores, difference
 from maxplore.methods import METHODS
 from maxplore.runs.directory import Folder
 from maxplore.runs.export import arrays
 from maxplore.runs.record import Record
-from maxplore.sweep import Trial, run_all
+from maxplore.sweep import Engine, Trial, run_all
 from maxplore.sweep.trial import Solved, returns_of
 
 FIRST_SEED = 1000
@@ -62,21 +62,39 @@ def marks_within(marks: tuple[int, ...], steps: int) -> tuple[int, ...]:
     return own if len(own) > 1 else tuple(sorted({max(1, steps // 2), steps}))
 
 
-def swept(trials: Mapping[tuple[str, int], Trial], folder: Path, say: Say) -> Swept:
-    """Bring all trials, by method and seed, to their end, and read what they have seen.
+@runtime_checkable
+class OfRuns(Experiment, Protocol):
+    """A figure that is made of runs: these can be run before, and elsewhere."""
+
+    @property
+    def trials(self) -> dict[str, Trial]:
+        """All that it takes, by the name of each one's folder."""
+        ...
+
+    def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
+        """Do the work that is not done yet, with this engine."""
+        ...
+
+
+def named(trials: Iterable[Trial]) -> dict[str, Trial]:
+    """Trials of one environment by the names of their folders."""
+    return {f"{trial.method}-{trial.seed}": trial for trial in trials}
+
+
+def swept(trials: Mapping[str, Trial], folder: Path, say: Say, engine: Engine | None = None) -> Swept:
+    """Bring all trials to their end, and read what they have seen.
 
     One that fails is said to, and left out; an `InputError` if a method is left with none.
     """
-    named = {f"{method}-{seed}": trial for (method, seed), trial in trials.items()}
-    outcomes = run_all(named, folder, say=say)
+    outcomes = run_all(trials, folder, engine=engine, say=say)
     failed = {outcome.name: outcome.reason for outcome in outcomes if not outcome.ended}
-    runs: dict[str, list[Seen]] = {method: [] for method, _ in trials}
-    for name, trial in named.items():
+    runs: dict[str, list[Seen]] = {trial.method: [] for trial in trials.values()}
+    for name, trial in trials.items():
         if name not in failed:
             runs[trial.method].append(seen(trial, folder / "runs" / name))
     for method, own in runs.items():
         if not own:
-            reason = next(why for name, why in failed.items() if named[name].method == method)
+            reason = next(why for name, why in failed.items() if trials[name].method == method)
             raise InputError(f"no run of {method} came to its end: {reason}")
     return Swept(runs, {"runs": {method: len(own) for method, own in runs.items()}, "failed": failed})
 

@@ -31,13 +31,34 @@ Filled = Callable[[str, Any], Any]
 class Agent(ABC):
     """What chooses the actions behind an `Explorer`, in maxplore's own arrays."""
 
-    history: History
-    """D: every transition told so far."""
+    _history: History
+    _told: list[tuple[np.ndarray, ...]]
+    """Rows of D that are not in its arrays yet: each time that they change they are copied, however long they are."""
+
+    @property
+    def history(self) -> History:
+        """D: every transition told so far."""
+        if self._told:
+            self._history, self._told = (
+                self._history.extended([np.concatenate(x) for x in zip(*self._told, strict=True)]),
+                [],
+            )
+        return self._history
+
+    @history.setter
+    def history(self, history: History) -> None:
+        self._history, self._told = history, []
+
+    def remember(self, transition: Transition) -> None:
+        """Add to D, or an `InputError` that says what is wrong."""
+        row = transition
+        columns = self._history.checked(row.state, row.action, row.next_state, row.terminated, row.truncated)
+        self._told.append(columns)
 
     @property
     def steps(self) -> int:
         """Transitions told so far."""
-        return int(self.history.size)
+        return int(self._history.size) + len(self._told)
 
     @abstractmethod
     def begin(self) -> None:
@@ -121,12 +142,11 @@ class Agent(ABC):
         return jax.tree.map(lambda x: x[: self.steps], self.history.transitions)
 
     def _thaw_history(self, steps: int, filled: Filled) -> None:
+        if steps == 0:
+            return
         like = jax.tree.map(lambda x: jax.ShapeDtypeStruct((steps, *x.shape[1:]), x.dtype), self.history.transitions)
         rows = filled("history", like)
-        if steps:
-            self.history = self.history.append(
-                rows.state, rows.action, rows.next_state, rows.terminated, rows.truncated
-            )
+        self.history = self.history.append(rows.state, rows.action, rows.next_state, rows.terminated, rows.truncated)
 
 
 class FiniteAgent(Agent):
@@ -174,8 +194,7 @@ class FiniteAgent(Agent):
 
     def tell(self, transition: Transition, reward: float = 0.0) -> None:
         self.mind = _observe(self.explorer, self.world, self.mind, transition, jnp.float32(reward), *self._now)
-        row = transition
-        self.history = self.history.append(row.state, row.action, row.next_state, row.terminated, row.truncated)
+        self.remember(transition)
 
     @property
     def minds_reward(self) -> bool:

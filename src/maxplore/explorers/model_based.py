@@ -162,9 +162,8 @@ class ModelAgent(Agent):
         self._began = True
 
     def tell(self, transition: Transition, reward: float = 0.0) -> None:
-        row = transition
-        self.history = self.history.append(row.state, row.action, row.next_state, row.terminated, row.truncated)
-        self._began = bool(row.terminated | row.truncated)
+        self.remember(transition)
+        self._began = bool(transition.terminated | transition.truncated)
 
     def ask(self, state: np.ndarray) -> np.ndarray:
         now, place = self.steps, np.asarray(state).tobytes()
@@ -175,7 +174,7 @@ class ModelAgent(Agent):
     def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
         key_random, key_fit, key_solve = choice_keys(self._key, now)
         if self.config.utility is None or now < self.config.warm_up:
-            return np.asarray(anything(self.history.action_entry, (), key_random))
+            return np.asarray(anything(self._history.action_entry, (), key_random))
         good_for = self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
         stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)

@@ -151,14 +151,16 @@ def _fit(
         own_share=config.own_share,
     )
     key_train, key_aside = jax.random.split(key_report)
-    aside_rows, aside_count = _random_rows(history, aside, key=key_aside)
+    aside_rows, aside_count = _random_rows(history, aside, config, key=key_aside)
     steps_per_epoch = jnp.maximum(count // config.batch_size, 1)
     total = config.epochs * steps_per_epoch if config.steps is None else jnp.int32(config.steps)
     total = total if config.most_steps is None else jnp.minimum(total, config.most_steps)
+    limits = [limit for limit in (config.steps, config.most_steps) if limit is not None]
+    needed = min(limits) * config.batch_size if limits else None
 
     def epoch(now: _Progress) -> _Progress:
         key_shuffle, key_next = jax.random.split(now.key)
-        order = shuffled(bags, count, key=key_shuffle)
+        order = shuffled(bags, count, key=key_shuffle, first=needed)
         steps = jnp.minimum(steps_per_epoch, total - now.steps)
         members, moments = train(
             ensemble,
@@ -205,7 +207,7 @@ def _fit(
     members = devices.dealt(ensemble.mesh, members)
     ensemble = eqx.tree_at(lambda e: e.members, ensemble, members)
 
-    trained, _ = _random_rows(history, history.filled & ~aside, key=key_train)
+    trained, _ = _random_rows(history, history.filled & ~aside, config, key=key_train)
     report = FitReport(
         end.epoch,
         end.steps,
@@ -227,7 +229,7 @@ def train(
     config: FitConfig,
     members: Member,
     moments: Moments,
-    order: Int[Array, "members capacity"],
+    order: Int[Array, "members places"],
     count: Int[Array, ""],
     steps: Int[Array, ""],
     *,
@@ -285,19 +287,19 @@ def train(
 
 
 def _random_rows(
-    history: History, chosen: Bool[Array, " capacity"], *, key: PRNGKeyArray
-) -> tuple[Int[Array, " capacity"], Int[Array, ""]]:
-    """The chosen rows in random order, so that the first of them speak for all."""
+    history: History, chosen: Bool[Array, " capacity"], config: FitConfig, *, key: PRNGKeyArray
+) -> tuple[Int[Array, " places"], Int[Array, ""]]:
+    """As many of the chosen rows as are reported on, drawn at random to speak for all; and how many all are."""
     key_bag, key_order = jax.random.split(key)
     bag, count = member_bags(history, 1, key=key_bag, chosen=chosen)
-    return shuffled(bag, count, key=key_order)[0], count
+    return shuffled(bag, count, key=key_order, first=config.report_rows)[0], count
 
 
 def _measure(
     ensemble: Ensemble,
     members: Member,
     history: History,
-    rows: Int[Array, " capacity"],
+    rows: Int[Array, " places"],
     count: Int[Array, ""],
     config: FitConfig,
 ) -> Metrics:

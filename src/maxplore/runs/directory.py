@@ -2,8 +2,10 @@
 
 import json
 import os
+import platform
 import re
 import stat
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -38,6 +40,10 @@ if hasattr(os, "register_at_fork"):
 
 FORMAT = 1
 """Of the folder; a newer one is refused, not guessed at."""
+
+
+class BusyError(InputError):
+    """Somebody else is writing there now. Later it may be free."""
 
 
 @dataclass(frozen=True)
@@ -163,19 +169,51 @@ class Folder:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise InputError(f"{self.lock} is not a file, expected one to lock")
             if fcntl is not None:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    owner = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
-                    raise InputError(
-                        f"{self.path} is being written by process {owner}: wait for it, or end it, then try again"
-                    ) from None
+                for last in (False, False, True):
+                    try:
+                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except OSError:
+                        if last:
+                            raise BusyError(
+                                f"{self.path} is being written by process {_owner(descriptor)}: wait for it, or end "
+                                "it, then try again"
+                            ) from None
+                        time.sleep(0.02)  # it may be somebody who only looks who `writer` is
             os.truncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            os.pwrite(descriptor, f"{os.getpid()} on {platform.node()}\n".encode(), 0)
             yield
         finally:
             HELD.discard(descriptor)
             os.close(descriptor)
+
+    @property
+    def writer(self) -> str | None:
+        """Who is writing there now, such as `123 on venus`, a process and its machine; None if nobody is."""
+        if fcntl is None:
+            return None
+        try:
+            descriptor = os.open(self.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return _owner(descriptor)
+        finally:
+            os.close(descriptor)
+        return None
+
+    @property
+    def written_elsewhere(self) -> bool:
+        """Whether another machine is writing there now."""
+        writer = self.writer
+        return writer is not None and writer.partition(" on ")[2] != platform.node()
+
+
+def _owner(lock: int) -> str:
+    """Who holds this lock."""
+    return os.pread(lock, 300, 0).decode(errors="replace").strip() or "unknown"
 
 
 def versions() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What a run has lived through, lived through again: from a checkpoint and the record, without the environment."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from maxplore.devices import DevicesError
 from maxplore.errors import InputError
-from maxplore.explorer import Explorer, load_file
+from maxplore.explorer import Experience, Explorer, load_file
 from maxplore.runs.coded import decoded, encoded
 from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
@@ -21,8 +21,9 @@ def restored(directory: Path, *, devices: int = 1) -> Explorer:
     folder = Folder(directory)
     config = folder.read_config()
     with Record.read(folder.record) as record:
-        explorer, first = newest(folder, record.steps, warnings.warn, devices=devices)
-        for _ in relived(explorer, record, folder.spaces(config), first):
+        spaces = folder.spaces(config)
+        explorer, first = newest(folder, record, spaces, warnings.warn, devices=devices)
+        for _ in relived(explorer, record, spaces, first):
             pass
     return explorer
 
@@ -32,27 +33,43 @@ def told(folder: Folder, record: Record, steps: int) -> Explorer:
     config = folder.read_config()
     if not 0 < steps <= record.steps:
         raise InputError(f"{steps} steps are asked for, expected 1 to {record.steps}, which {folder.path} has")
-    space, moves = folder.spaces(config)
-    explorer = Explorer(space, moves, method="random", seed=config.seed, horizon=config.horizon)
-    begins = {own.first_step: own.observation for own in record.episodes()}
-    before: Any = None
-    for step in islice(record.transitions(), steps):
-        if step.step in begins:
-            before = decoded(space, begins[step.step])
-        following, ends = decoded(space, step.next_observation), (step.terminated, step.truncated)
-        explorer.tell(before, decoded(moves, step.action), following, terminated=ends[0], truncated=ends[1])
-        before = following
+    spaces = folder.spaces(config)
+    explorer = Explorer(*spaces, method="random", seed=config.seed, horizon=config.horizon)
+    for step, _ in islice(lived(record, spaces), steps):
+        explorer.tell(*step[:3], terminated=step.terminated, truncated=step.truncated)
     return explorer
 
 
-def newest(folder: Folder, steps: int, warn: Callable[[str], Any], *, devices: int = 1) -> tuple[Explorer, int]:
+Spaces = tuple[gym.Space[Any], gym.Space[Any]]
+
+
+def lived(record: Record, spaces: Spaces, first: int = 0) -> Iterator[tuple[Experience, bool]]:
+    """Steps on record, from the `first` on, and whether an episode begins with them."""
+    space, moves = spaces
+    begins = {own.first_step: own.observation for own in record.episodes()}
+    before: Any = None
+    if first > 0 and first not in begins:
+        before = decoded(space, next(record.transitions(first - 1)).next_observation)
+    for step in record.transitions(first):
+        begun = step.step in begins
+        if begun:
+            before = decoded(space, begins[step.step])
+        action, following = decoded(moves, step.action), decoded(space, step.next_observation)
+        yield Experience(before, action, following, step.terminated, step.truncated, step.reward), begun
+        before = following
+
+
+def newest(
+    folder: Folder, record: Record, spaces: Spaces, warn: Callable[[str], Any], *, devices: int = 1
+) -> tuple[Explorer, int]:
     """The explorer of the newest checkpoint that can be read and is no newer than the record, and its step."""
+    steps = record.steps
     passed: list[str] = []
     for step, file in folder.all_checkpoints():
         try:
             if step > steps:
                 raise InputError(f"{file} is of step {step}, and the record ends at {steps}")
-            explorer = load_file(file, devices=devices)
+            explorer = load_file(file, lived=(own for own, _ in lived(record, spaces)), devices=devices)
             if explorer.steps != step:
                 raise InputError(f"{file} has {explorer.steps} steps, expected {step}")
         except DevicesError:
@@ -66,28 +83,12 @@ def newest(folder: Folder, steps: int, warn: Callable[[str], Any], *, devices: i
     raise InputError(f"{folder.checkpoints} has no checkpoint that can be read: the run cannot go on")
 
 
-def relived(
-    explorer: Explorer, record: Record, spaces: tuple[gym.Space[Any], gym.Space[Any]], first: int
-) -> Iterable[bool]:
+def relived(explorer: Explorer, record: Record, spaces: Spaces, first: int) -> Iterable[bool]:
     """Ask and tell what is on record, from a step on; of each step, whether the action would be the same today."""
-    space, moves = spaces
-    begins = {own.first_step: decoded(space, own.observation) for own in record.episodes()}
-    before = None
-    if first > 0 and first not in begins:
-        before = decoded(space, next(record.transitions(first - 1)).next_observation)
-    for step in record.transitions(first):
-        if step.step in begins:
-            before = begins[step.step]
-            explorer.begin(before)
-        same = encoded(moves, explorer.ask(before)) == step.action
-        following = decoded(space, step.next_observation)
-        explorer.tell(
-            before,
-            decoded(moves, step.action),
-            following,
-            terminated=step.terminated,
-            truncated=step.truncated,
-            reward=step.reward,
-        )
-        before = following
+    moves = spaces[1]
+    for step, begun in lived(record, spaces, first):
+        if begun:
+            explorer.begin(step.observation)
+        same = encoded(moves, explorer.ask(step.observation)) == encoded(moves, step.action)
+        explorer.tell(*step[:3], terminated=step.terminated, truncated=step.truncated, reward=step.reward)
         yield same

@@ -200,7 +200,7 @@ class Run:
                 self.explorer, self._kept = explorer, 0
                 self.record.aim(steps)
                 self._note_devices(devices or 1)
-                explorer.save_file(folder.checkpoint(0))
+                explorer.save_file(folder.checkpoint(0), with_history=False)
                 folder.write_config(config)  # last of all: a folder with a config is a run
             else:
                 self.explorer, self._kept = self._return(devices)
@@ -260,12 +260,13 @@ class Run:
         return came_to_end
 
     def checkpoint(self) -> None:
-        """Keep the explorer as it is now, and what its models know; of older ones, a few are left."""
+        """Keep the explorer as it is now, and what its models know; of older ones, a few are left. D is on record, and
+        not kept again: a checkpoint is as large at the end of a run as in the beginning."""
         if self.steps != self._kept:
             self.record.survey(self.steps, self.explorer.survey())
         self.record.settle()  # a checkpoint never knows more than the record
         if self.steps != self._kept:
-            self.explorer.save_file(self.folder.checkpoint(self.steps))
+            self.explorer.save_file(self.folder.checkpoint(self.steps), with_history=False)
             self._kept = self.steps
         for _, old in self.folder.all_checkpoints()[KEPT:]:
             old.unlink(missing_ok=True)
@@ -357,7 +358,7 @@ class Run:
             )
         texts: list[str] = []
         count = self._as_before() if devices is None else devices
-        explorer, first = newest(folder, record.steps, texts.append, devices=count)
+        explorer, first = newest(folder, record, spaces, texts.append, devices=count)
         self._note_devices(count)
         explorer.meet(self.env)
         for draft in folder.drafts():

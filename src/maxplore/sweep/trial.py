@@ -57,6 +57,10 @@ class Trial:
             raise InputError(f"{file} is no trial, or damaged ({type(error).__name__}: {error})") from None
 
 
+class OtherRunError(InputError):
+    """The folder of a trial holds a run of something else."""
+
+
 class Done(NamedTuple):
     """How far a trial is."""
 
@@ -72,24 +76,38 @@ class Done(NamedTuple):
         """Whether nothing is left to do."""
         return self.explored(trial) and self.solved.issuperset(trial.asked)
 
+    def share(self, trial: Trial) -> float:
+        """How much of all that is, from 0 to 1: to solve all its tasks counts as much as to explore."""
+        explored = min(self.steps / trial.steps, 1.0)
+        return (explored + len(self.solved & {*trial.asked}) / len(trial.asked)) / 2 if trial.asked else explored
+
+
+NOTHING = Done(0, frozenset(), frozenset())
+
 
 def done(trial: Trial, path: Path) -> Done:
-    """How far the trial in this folder is; an `InputError` if it holds another run."""
+    """How far the trial in this folder is; an `InputError` if it holds another run.
+
+    A record that another machine is writing is not opened: SQLite shares its log within one machine only. Until that
+    one is done, the newest checkpoint tells.
+    """
     folder = Folder(path)
     if not folder.is_run:
-        return Done(0, frozenset(), frozenset())
+        return NOTHING
     config = folder.read_config()
     for name in ("env", "env_kwargs", "method", "preset", "seed", "settings"):
         own, asked = getattr(config, name), _plain(getattr(trial, name))
         if own != asked:
-            raise InputError(f"{path} has a run with {name} {own!r}, expected {asked!r}: give another --out")
+            raise OtherRunError(f"{path} has a run with {name} {own!r}, expected {asked!r}: give another --out")
+    if folder.written_elsewhere:
+        return NOTHING._replace(steps=next((step for step, _ in folder.all_checkpoints()), 0))
     with Record.read(folder.record) as record:
         steps = record.steps
         solved = frozenset(returns_of(trial, record))
     kept = frozenset(at for at in trial.landscapes if landscape_file(path, at).is_file())
     for at in trial.landscapes:
         if at < steps and at not in kept:
-            raise InputError(f"{path} is past step {at}, and its landscape then was not kept: give another --out")
+            raise OtherRunError(f"{path} is past step {at}, and its landscape then was not kept: give another --out")
     return Done(steps, solved, kept)
 
 

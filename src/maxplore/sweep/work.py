@@ -1,6 +1,7 @@
-"""What a worker does: `python -m maxplore.sweep.work TRIAL.json RUN` brings the run in that folder to its end.
+"""What a worker does: `python -m maxplore.sweep.work TRIAL.json RUN PARENT` brings the run in that folder to its end.
 
-Whatever ends a worker, the next one goes on where it was: nothing that is done is done again.
+Whatever ends a worker, the next one goes on where it was: nothing that is done is done again. It ends with the process
+PARENT that started it.
 """
 
 import ctypes
@@ -18,17 +19,15 @@ from maxplore.cache import use_compilation_cache
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
 from maxplore.runs import run as running
-from maxplore.runs.directory import Folder
+from maxplore.runs.directory import BusyError, Folder
 from maxplore.runs.export import placed
 from maxplore.runs.interrupt import INTERRUPTED, interruptible
 from maxplore.runs.record import Record
 from maxplore.runs.reliving import told
 from maxplore.runs.run import Run
 from maxplore.runs.solved import kept
+from maxplore.sweep.engine import BUSY, FAILED
 from maxplore.sweep.trial import Trial, done, landscape_file
-
-FAILED = 3
-"""Exit status of a trial that cannot come to its end."""
 
 GRID = 40
 """Cells of a landscape along each dimension."""
@@ -63,6 +62,9 @@ def _run(trial: Trial, path: Path) -> Run:
     """The run of a trial: where it was, or from the beginning."""
     if Folder(path).is_run:
         return running.resumed(path)
+    if path.is_dir():
+        with Folder(path).locked():
+            pass  # nobody is just about to begin it
     return running.new(
         path,
         trial.env,
@@ -116,7 +118,7 @@ def _told(path: Path, steps: int) -> Explorer:
     return _last[2]
 
 
-def _end_with_parent() -> None:
+def _end_with(parent: int) -> None:
     """Finish the step and stop if asked to, or if the parent is gone, however it went: of that Linux alone tells."""
 
     def ended(*_: Any) -> None:
@@ -124,7 +126,6 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     signal.signal(signal.SIGTERM, ended)
-    parent = os.getppid()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
@@ -135,17 +136,17 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    file, path = map(Path, sys.argv[1:])
+    file, path, parent = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     warnings.simplefilter("default", UserWarning)
     try:
-        _end_with_parent()
+        _end_with(parent)
         use_compilation_cache()
         return 0 if work(Trial.read(file), path) else INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
     except (InputError, OSError) as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")
-        return FAILED
+        return BUSY if isinstance(error, BusyError) else FAILED
 
 
 if __name__ == "__main__":

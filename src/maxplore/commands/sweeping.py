@@ -1,0 +1,109 @@
+"""`maxplore sweep`, and the engine of `maxplore reproduce`."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+import maxplore_cli as cli
+from maxplore.checks import counted
+from maxplore.commands.say import say, warn
+from maxplore.errors import InputError
+from maxplore.runs.interrupt import INTERRUPTED
+from maxplore.sweep import Engine, Local, run_all, status, study
+from maxplore.sweep.gather import gather
+from maxplore.sweep.status import Status
+
+SOME_FAILED = 3
+"""Exit status of what was done without some of its runs."""
+FRAME = 6
+"""Lines of a terminal that are left to others than trials."""
+
+
+def sweep(asked: cli.Sweep) -> int:
+    """Bring a study to its end, or show how it is doing."""
+    if asked.workers is not None:
+        counted("workers", asked.workers)
+    if asked.address is not None and asked.engine != "ray":
+        raise InputError(f"address is {asked.address!r} with the engine {asked.engine}, expected --engine ray with it")
+    planned, out = _planned(asked)
+    if asked.status:
+        _show(status.read(planned.trials, out))
+        return 0
+    if asked.study.endswith(SUFFIX):
+        study.check(planned.trials)
+    try:
+        with engine_named(asked.engine, asked.address) as engine, _live() as show:
+            outcomes = run_all(planned.trials, out, engine=engine, workers=asked.workers, say=say, show=show)
+    except KeyboardInterrupt:
+        warn(f"interrupted; every step is kept in {out}: the same command goes on")
+        return INTERRUPTED
+    now = status.read(planned.trials, out)
+    say(f"{now.summary}; gathered in {gather(now, out)}")
+    return 0 if all(outcome.ended for outcome in outcomes) else SOME_FAILED
+
+
+SUFFIX = ".toml"
+"""How the name of a file ends that is a study."""
+
+
+def _planned(asked: cli.Sweep) -> tuple[study.Study, Path]:
+    """What is to be run, and where to."""
+    sizes: dict[str, Any] = {name: getattr(asked, name) for name in ("preset", "seeds", "steps", "methods")}
+    given = {name: value for name, value in sizes.items() if value is not None}
+    if asked.study.endswith(SUFFIX):
+        if given:
+            name = next(iter(given))
+            raise InputError(f"--{name} is given, expected none with a file: say it in {asked.study}")
+        own = study.read(Path(asked.study))
+        return own, asked.out or Path("runs") / own.name
+    from maxplore.experiments import Asked
+    from maxplore.experiments.reproduce import made_of_runs
+
+    if asked.study == "all" or "/" in asked.study:
+        raise InputError(f"study is {asked.study!r}, expected a file whose name ends in {SUFFIX}, or a figure")
+    preset = given.pop("preset", "fast")
+    figure = made_of_runs(asked.study, Asked(preset, **given))
+    out = asked.out or usual_out(asked.study, preset)
+    return study.Study(asked.study, figure.trials), out
+
+
+def usual_out(figure: str, preset: str) -> Path:
+    """Where a figure goes if nobody says otherwise."""
+    return Path("runs") / (figure if preset == "fast" else f"{figure}-{preset}")
+
+
+@contextmanager
+def engine_named(name: str, address: str | None) -> Generator[Engine]:
+    """The engine of this name, as long as it is needed."""
+    if name == "local":
+        yield Local()
+    else:
+        from maxplore.sweep.cluster import connected
+
+        with connected(address) as cluster:
+            yield cluster
+
+
+@contextmanager
+def _live() -> Generator[Callable[[Status], None] | None]:
+    """The table of a sweep on the terminal while it goes on; nothing where there is none."""
+    console = Console()
+    if not console.is_terminal:
+        yield None
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        yield lambda now: live.update(now.table(most=console.height - FRAME), refresh=True)
+
+
+def _show(now: Status) -> None:
+    """The whole table."""
+    console = Console()
+    if console.is_terminal:
+        console.print(now.table())
+    else:
+        for line in now.lines():
+            say(line)

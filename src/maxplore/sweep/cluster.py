@@ -1,0 +1,141 @@
+"""Workers on a Ray cluster: the same processes as on one machine, wherever there is a free core.
+
+Ray says where, and notices what is lost; each of its tasks starts a worker, waits for it, and ends with it. Folders are
+on a path that all machines share.
+"""
+
+import importlib
+import os
+import socket
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from maxplore.errors import InputError
+from maxplore.sweep.engine import GIGABYTES, WORK, Ended, surroundings
+
+MEMORY = int(GIGABYTES * 2**30)
+PROBED = 5.0
+"""Seconds that a cluster may take to answer at all."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_AUTH_MODE": "token"}
+"""Ray's environment where nothing else is said: it reports nothing to anybody, and lets nobody in without a token."""
+
+
+@contextmanager
+def connected(address: str | None) -> Generator["Cluster"]:
+    """The cluster at this address; by default one that runs on this machine, or else a new one of this machine alone.
+
+    An `InputError` if there is none, or it does not let us in.
+    """
+    ray = _ray()
+    if os.environ.get("RAY_AUTH_MODE") == "disabled":
+        raise InputError("RAY_AUTH_MODE is disabled, expected token: anybody could run anything on the cluster")
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    if address is not None:
+        _probe(address)
+    try:
+        new = {} if address or os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **new)
+    except Exception as error:  # Ray raises whatever its parts do
+        why = " ".join(f"{error}; {error.__cause__ or ''}".split())[:300]
+        hint = "this machine must be part of the cluster, with its token" if address else "see its own log"
+        raise InputError(f"Ray does not start, or does not let us in ({why}): {hint}") from error
+    try:
+        yield Cluster(ray)
+    finally:
+        ray.shutdown()
+
+
+class Cluster:
+    """As many workers as the cluster has cores, and memory for, at the moment."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_task())
+
+    def room(self) -> int:
+        """How many may run now: machines come and go."""
+        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        room = sum(min(int(own.get("CPU", 0)), int(own.get("memory", 0) // MEMORY)) for own in alive)
+        if not room:
+            raise InputError(f"no machine of the cluster has a core and {GIGABYTES:g} GB for a worker: add one")
+        return room
+
+    def start(self, order: Path, run: Path) -> Any:
+        """A task whose worker goes on with this run."""
+        return self._task.remote(WORK, str(order), str(run), surroundings(), str(Path.cwd()))
+
+    def ended(self, worker: Any) -> Ended | None:
+        """How its worker ended; None as long as it runs, or waits for a core."""
+        ready, _ = self._ray.wait([worker], timeout=0)
+        if not ready:
+            return None
+        try:
+            return Ended(*self._ray.get(worker))
+        except self._ray.exceptions.RayTaskError as error:  # it could not even start one
+            return Ended(None, loss=f"no worker could be started ({' '.join(str(error.cause).split())[:200]})")
+        except self._ray.exceptions.RayError as error:
+            return Ended(None, loss=f"its worker was lost ({type(error).__name__})")
+
+    def stop(self, workers: Sequence[Any]) -> None:
+        """Have workers finish their step; who is impatient a second time ends them at once."""
+        for force in (False, True):
+            for worker in workers:
+                with suppress(self._ray.exceptions.RayError, ValueError):
+                    self._ray.cancel(worker, force=force)
+            with suppress(KeyboardInterrupt):
+                self._ray.wait(list(workers), num_returns=len(workers))
+                return
+
+
+def _task() -> Callable[..., tuple[int, str]]:
+    """What a task does. Made in here, it travels whole: where it arrives it needs nothing but Python."""
+
+    def task(module: str, order: str, run: str, surroundings: dict[str, str], place: str) -> tuple[int, str]:
+        import os
+        import platform
+        import signal
+        import subprocess
+        import sys
+        import time
+
+        with open(order.removesuffix(".json") + ".log", "wb") as log:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", module, order, run, str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=place if os.path.isdir(place) else None,
+                env={**os.environ, **surroundings},
+            )
+        while worker.poll() is None:
+            try:
+                time.sleep(0.2)
+            except KeyboardInterrupt:  # cancelled
+                worker.send_signal(signal.SIGINT)
+        return worker.returncode, platform.node()
+
+    return task
+
+
+def _probe(address: str) -> None:
+    """An `InputError` if nobody answers there: Ray itself would take a minute to say so."""
+    host, _, port = address.rpartition(":")
+    if address == "auto":
+        return
+    if not host or "/" in address or not port.isdecimal():
+        raise InputError(f"address is {address!r}, expected HOST:PORT of the cluster's head, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PROBED).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"address is {address!r}, and nobody answers there ({error}): is the head started?") from error
+
+
+def _ray() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise InputError(f"ray cannot be imported ({error}): pip install maxplore[ray]") from error

@@ -1,0 +1,159 @@
+"""How a sweep is doing, read off its folder at any time: done, running, failed, resumed, and the time that is left."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from maxplore.errors import InputError
+from maxplore.runs.directory import Folder
+from maxplore.sweep import journal
+from maxplore.sweep.trial import NOTHING, Done, Trial, done
+
+DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
+STYLES = {DONE: "green", RUNNING: "cyan", FAILED: "red", WAITING: "dim"}
+
+
+class Row(NamedTuple):
+    """A trial now."""
+
+    name: str
+    state: str
+    trial: Trial
+    done: Done
+    past: journal.Past | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return 1.0 if self.state == DONE else self.done.share(self.trial)
+
+    @property
+    def effort(self) -> tuple[float, float]:
+        """Seconds that were spent on it, and the share of it that they brought."""
+        past = self.past or journal.Past()
+        now = (time.time() - past.time, max(self.share - past.share, 0.0)) if self.state == RUNNING else (0.0, 0.0)
+        return past.seconds + now[0], past.gained + now[1]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As it stands in the table."""
+        past, asked = self.past or journal.Past(), self.trial.asked
+        seconds = self.effort[0]
+        return (
+            self.name,
+            self.state,
+            f"{self.done.steps}/{self.trial.steps}",
+            f"{len(self.done.solved & {*asked})}/{len(asked)}" if asked else "",
+            str(past.resumed or ""),
+            in_words(seconds) if seconds else "",
+            past.reason if self.state != DONE else "",
+        )
+
+
+HEADINGS = ("trial", "state", "steps", "tasks", "resumed", "took", "reason")
+
+
+class Status:
+    """All trials now, and how many are run at once."""
+
+    def __init__(self, rows: list[Row], at_once: int) -> None:
+        self.rows, self.at_once = rows, at_once
+
+    @cached_property
+    def left(self) -> float | None:
+        """About how many seconds it takes yet, by what trials of the same kind took; None if nobody can know."""
+        took = defaultdict[Any, Counter[str]](Counter)
+        for row in self.rows:
+            seconds, gained = row.effort
+            for kind in (None, _kind(row.trial)):
+                took[kind].update({"seconds": seconds, "gained": gained})  # pyright: ignore[reportArgumentType]
+        if not took[None]["gained"]:
+            return None
+        each = [
+            (1 - row.share) * own["seconds"] / own["gained"]
+            for row in self.rows
+            if row.state in (RUNNING, WAITING)
+            for own in (took[_kind(row.trial)] if took[_kind(row.trial)]["gained"] else took[None],)
+        ]
+        return max(sum(each) / self.at_once, *each) if each else 0.0
+
+    @property
+    def summary(self) -> str:
+        """Counts, in a line."""
+        states = Counter(row.state for row in self.rows)
+        resumed = sum(bool(row.past and row.past.resumed) for row in self.rows)
+        told = [f"{states[state]} {state}" for state in (DONE, RUNNING, FAILED, WAITING)]
+        going = states[RUNNING] and self.left is not None
+        left = f"; about {in_words(self.left)} left" if going and self.left is not None else ""
+        return f"{len(self.rows)} trials: {', '.join(told)}; {resumed} resumed{left}"
+
+    def lines(self) -> Iterator[str]:
+        """The table as plain lines, every trial in one."""
+        rows = [HEADINGS, *(row.cells for row in self.rows)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+        for row in rows:
+            cells = (f"{cell:{width}s}" for cell, width in zip(row, widths, strict=True) if width)
+            yield "  ".join(cells).rstrip()
+        yield self.summary
+
+    def table(self, most: int | None = None) -> Group:
+        """The table for a terminal; if there is room for so many rows only, those that something is to be said of."""
+        told = self.rows
+        if most is not None and len(told) > most:
+            order = (RUNNING, FAILED, WAITING, DONE)
+            told = sorted(told, key=lambda row: order.index(row.state))[: max(most, 1)]
+        table = Table(*HEADINGS, box=None, header_style="bold", pad_edge=False)
+        table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
+        for row in told:
+            name, state, *others = map(Text, row.cells)
+            state.stylize(STYLES[row.state])
+            table.add_row(name, state, *others)
+        more = len(self.rows) - len(told)
+        return Group(table, *([Text(f"and {more} more", style="dim")] if more else []), Text(self.summary))
+
+
+def read(trials: Mapping[str, Trial], folder: Path) -> Status:
+    """How the trials in this folder are, whoever is at them."""
+    orders, past = folder / "trials", journal.read(folder / "trials")
+    at_work = Folder(orders).writer is not None
+    rows = [_row(name, trial, folder / "runs" / name, past.get(name), at_work) for name, trial in trials.items()]
+    return Status(rows, max(1, sum(row.state == RUNNING for row in rows)))
+
+
+def _row(name: str, trial: Trial, run: Path, past: journal.Past | None, at_work: bool) -> Row:
+    try:
+        found = done(trial, run)
+    except InputError as error:
+        return Row(name, FAILED, trial, NOTHING, (past or journal.Past())._replace(reason=str(error)))
+    last = past.event if past is not None else ""
+    if found.ends(trial):
+        state = DONE
+    elif at_work and last == journal.BEGAN:
+        state = RUNNING
+    else:
+        state = FAILED if last == journal.FAILED else WAITING
+    return Row(name, state, trial, found, past)
+
+
+def _kind(trial: Trial) -> tuple[Any, ...]:
+    """Trials that take about as long as each other."""
+    return trial.env, trial.method, trial.preset, trial.steps, len(trial.asked)
+
+
+def in_words(seconds: float) -> str:
+    """How long that is.
+
+    >>> in_words(42), in_words(600), in_words(9000), in_words(400_000)
+    ('42 s', '10 min', '2.5 h', '4.6 days')
+    """
+    for unit, size, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
+        if seconds < most:
+            return f"{seconds / size:.{1 if unit == 'h' else 0}f} {unit}"
+    return f"{seconds / 86_400:.1f} days"
