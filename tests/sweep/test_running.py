@@ -3,9 +3,12 @@
 import csv
 import json
 import signal
+import socketserver
 import sys
+import threading
 from collections import defaultdict
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +228,7 @@ def test_a_figure_is_swept_where_reproducing_it_finds_it(tmp_path, monkeypatch, 
     size = ["--preset", "smoke", "--steps", "5", "--methods", "random", "--seeds", "2"]
     assert main(["sweep", "ant-maze", *size]) == 0
     before = (tmp_path / "runs/ant-maze-smoke/trials/journal.jsonl").read_text()
-    assert [json.loads(line)["trial"] for line in before.splitlines()[::2]] == ["random-1000", "random-1001"]
+    assert {json.loads(line)["trial"] for line in before.splitlines()} == {"random-1000", "random-1001"}
     assert main(["reproduce", "ant-maze", *size]) == 0
     assert "2 of 2 runs are there already" in capsys.readouterr().out
     assert (tmp_path / "runs/ant-maze-smoke/trials/journal.jsonl").read_text() == before
@@ -270,3 +273,13 @@ def test_without_ray_or_with_its_door_open_there_is_no_cluster(tmp_path, monkeyp
     assert "pip install maxplore[ray]" in capsys.readouterr().err
     assert main(["reproduce", "chain", "--engine", "ray"]) == 2
     assert "chain is not made of runs" in capsys.readouterr().err
+
+
+def test_who_is_no_ray_is_found_out_at_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text('steps = 5\nenvironments = ["maxplore/MountainCar-v0"]\n')
+    with socketserver.TCPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        address = f"127.0.0.1:{server.server_address[1]}"
+        assert main(["sweep", "mine.toml", "--engine", "ray", "--address", address]) == 2
+    assert "it is no Ray that answers there" in capsys.readouterr().err

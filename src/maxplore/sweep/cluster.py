@@ -18,6 +18,9 @@ from maxplore.sweep.engine import GIGABYTES, WORK, Ended, surroundings
 MEMORY = int(GIGABYTES * 2**30)
 PROBED = 5.0
 """Seconds that a cluster may take to answer at all."""
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS
+"""What a client of HTTP/2, and so of Ray, says first; a server answers with settings of its own."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_AUTH_MODE": "token"}
 """Ray's environment where nothing else is said: it reports nothing to anybody, and lets nobody in without a token."""
 
@@ -129,9 +132,13 @@ def _probe(address: str) -> None:
     if not host or "/" in address or not port.isdecimal():
         raise InputError(f"address is {address!r}, expected HOST:PORT of the cluster's head, or auto")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PROBED).close()
+        with socket.create_connection((host.strip("[]"), int(port)), PROBED) as probe:
+            probe.sendall(HELLO)
+            answer = probe.recv(len(SETTINGS))
     except (OSError, OverflowError) as error:
         raise InputError(f"address is {address!r}, and nobody answers there ({error}): is the head started?") from error
+    if answer[3:4] != SETTINGS[3:4] and os.environ.get("RAY_USE_TLS") != "1":
+        raise InputError(f"address is {address!r}, and it is no Ray that answers there: which port has the head?")
 
 
 def _ray() -> Any:
