@@ -15,7 +15,7 @@ from maxplore.errors import InputError
 from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.sweep import Engine, Local, run_all, status, study
 from maxplore.sweep.gather import gather
-from maxplore.sweep.status import Status
+from maxplore.sweep.status import FAILED, Status
 
 SOME_FAILED = 3
 """Exit status of what was done without some of its runs."""
@@ -104,6 +104,9 @@ def _show(now: Status) -> None:
     console = Console()
     if console.is_terminal:
         console.print(now.table())
+        for row in now.rows:
+            if row.state == FAILED and row.past is not None:
+                warn(f"{row.name} failed: {row.past.reason}")  # the table has no room for all of it
     else:
         for line in now.lines():
             say(line)

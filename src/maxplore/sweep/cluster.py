@@ -21,8 +21,13 @@ PROBED = 5.0
 SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS
 """What a client of HTTP/2, and so of Ray, says first; a server answers with settings of its own."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_AUTH_MODE": "token"}
-"""Ray's environment where nothing else is said: it reports nothing to anybody, and lets nobody in without a token."""
+TOLD = {
+    "RAY_AUTH_MODE": "token",  # it lets nobody in without one
+    "RAY_USAGE_STATS_ENABLED": "0",  # and reports nothing to anybody
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # devices are left alone
+    "RAY_NUM_REDIS_GET_RETRIES": "5",  # and a refusal is soon believed
+}
+"""Ray's environment where nothing else is said."""
 
 
 @contextmanager
@@ -31,19 +36,20 @@ def connected(address: str | None) -> Generator["Cluster"]:
 
     An `InputError` if there is none, or it does not let us in.
     """
-    ray = _ray()
     if os.environ.get("RAY_AUTH_MODE") == "disabled":
         raise InputError("RAY_AUTH_MODE is disabled, expected token: anybody could run anything on the cluster")
-    for name, value in QUIET.items():
+    for name, value in TOLD.items():
         os.environ.setdefault(name, value)
+    ray = _ray()
     if address is not None:
         _probe(address)
     try:
         new = {} if address or os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **new)
     except Exception as error:  # Ray raises whatever its parts do
-        why = " ".join(f"{error}; {error.__cause__ or ''}".split())[:300]
-        hint = "this machine must be part of the cluster, with its token" if address else "see its own log"
+        told, cause = str(error).strip().splitlines(), str(error.__cause__ or "").strip().splitlines()
+        why = "; ".join(each.strip()[:200] for each in (*told[:1], *cause[-1:]))
+        hint = "this machine must be part of the cluster, and know its token"
         raise InputError(f"Ray does not start, or does not let us in ({why}): {hint}") from error
     try:
         yield Cluster(ray)

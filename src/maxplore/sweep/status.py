@@ -58,6 +58,7 @@ class Row(NamedTuple):
 
 
 HEADINGS = ("trial", "state", "steps", "tasks", "resumed", "took", "reason")
+NUMBERS = ("steps", "tasks", "resumed", "took")
 ALWAYS = 3
 """Columns that are shown whether there is anything in them or not."""
 
@@ -110,11 +111,13 @@ class Status:
         if most is not None and len(told) > most:
             order = (RUNNING, FAILED, WAITING, DONE)
             told = sorted(told, key=lambda row: order.index(row.state))[: max(most, 1)]
-        headings, *cells = zip(*_columns(told), strict=True)
-        table = Table(*headings, box=None, header_style="bold", pad_edge=False)
-        table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
-        for row, own in zip(told, cells, strict=True):
-            table.add_row(*map(Text, own), style=STYLES[row.state])
+        columns = _columns(told)
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for heading, *_ in columns:
+            last = heading == HEADINGS[-1]  # which gives way where there is not room for all
+            table.add_column(heading, no_wrap=not last, justify="right" if heading in NUMBERS else "left")
+        for row, cells in zip(told, zip(*(column[1:] for column in columns), strict=True), strict=True):
+            table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells), style=STYLES[row.state])
         more = len(self.rows) - len(told)
         return Group(table, *([Text(f"and {more} more", style="dim")] if more else []), Text(self.summary))
 
