@@ -61,14 +61,15 @@ class Cluster:
     """As many workers as the cluster has cores, and memory for, at the moment."""
 
     def __init__(self, ray: Any) -> None:
-        self._ray = ray
+        self._ray, self._had_room = ray, False
         self._task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_task())
 
     def room(self) -> int:
         """How many may run now: machines come and go."""
         alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         room = sum(min(int(own.get("CPU", 0)), int(own.get("memory", 0) // MEMORY)) for own in alive)
-        if not room:
+        self._had_room = self._had_room or room > 0
+        if not self._had_room:
             raise InputError(f"no machine of the cluster has a core and {GIGABYTES:g} GB for a worker: add one")
         return room
 

@@ -159,7 +159,7 @@ def _kind(trial: Trial) -> tuple[Any, ...]:
 def in_words(seconds: float) -> str:
     """How long that is.
 
-    >>> in_words(42), in_words(600), in_words(9000), in_words(400_000)
+    >>> in_words(42.0), in_words(600.0), in_words(9e3), in_words(4e5)
     ('42 s', '10 min', '2.5 h', '4.6 days')
     """
     for unit, size, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
