@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import platform
 import signal
 import socketserver
 import sys
@@ -17,8 +19,8 @@ import pytest
 from maxplore import InputError
 from maxplore.runs.directory import Folder
 from maxplore.runs.interrupt import INTERRUPTED
-from maxplore.runs.record import Record
-from maxplore.sweep import Ended, Trial, journal, run_all, running, status
+from maxplore.runs.record import Record, Step
+from maxplore.sweep import Ended, Trial, done, journal, run_all, running, status
 from maxplore.sweep.engine import BUSY, FAILED
 from maxplore.sweep.gather import gather
 from maxplore.sweep.trial import NOTHING
@@ -158,6 +160,21 @@ def test_how_it_is_doing_is_read_off_the_folder(tmp_path):
     assert journal.read(tmp_path / "trials")["new"].event == "began", "the torn line spoils no other"
 
 
+def test_a_record_that_another_machine_writes_is_not_opened(tmp_path, monkeypatch):
+    run, longer = tmp_path / "runs" / "one", replace(TRIAL, steps=22)
+    work(TRIAL, run)
+    with Record.open(Folder(run).record) as record:
+        record.write(Step(20, 0, b"", b"", 0.0, False, False))
+    assert Folder(run).writer is None
+    with Folder(run).locked():
+        assert Folder(run).writer == f"{os.getpid()} on {platform.node()}"
+        assert done(longer, run).steps == 21
+        monkeypatch.setattr("platform.node", lambda: "venus")
+        monkeypatch.setattr(Record, "read", None)
+        assert done(longer, run).steps == 20, "that of its newest checkpoint"
+        assert "one,waiting," in gather(status.read({"one": longer}, tmp_path), tmp_path).read_text()
+
+
 def test_the_time_that_is_left_is_that_of_trials_of_the_kind():
     past = journal.Past(event="ended", seconds=100.0, gained=1.0)
     slow = replace(TRIAL, method="max")
@@ -267,6 +284,7 @@ def test_without_ray_or_with_its_door_open_there_is_no_cluster(tmp_path, monkeyp
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     assert main(["sweep", "mine.toml", "--engine", "ray"]) == 2
     assert "RAY_AUTH_MODE is disabled, expected token" in capsys.readouterr().err
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["sweep", "mine.toml", "--engine", "ray"]) == 2
     assert "pip install maxplore[ray]" in capsys.readouterr().err
