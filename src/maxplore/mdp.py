@@ -14,11 +14,14 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 from maxplore.entry import Numbers
 from maxplore.errors import InputError
 from maxplore.history import History
-from maxplore.models.ensemble import Ensemble, Member
+from maxplore.models.ensemble import Chance, Ensemble, Member
 from maxplore.utilities.base import Outcome, Utility, saturation
 
-Policy = Callable[[Array, PRNGKeyArray], Array]
-"""Actions for a batch of states."""
+Policy = Callable[[Array, Any], Array]
+"""Actions for a batch of states, given a key, or the noise that was made of it."""
+
+Noise = Callable[[PRNGKeyArray], Any]
+"""What a policy leaves to chance in one step."""
 
 Ending = Callable[[Array, Array, Array], Array]
 """Whether one transition (state, action, next state) is the last of its episode."""
@@ -106,13 +109,21 @@ class ExplorationMDP(eqx.Module):
         actions: Shaped[Array, "actors ..."],
         *,
         key: PRNGKeyArray,
+        member: Int[Array, " actors"] | None = None,
+    ) -> Step:
+        """Where each actor goes, as one member of its own draw (or the `member` given) has it, and what that pays."""
+        return self.advance(states, actions, self.ensemble.chance(states.shape[0], key=key), member=member)
+
+    def advance(
+        self,
+        states: Shaped[Array, "actors ..."],
+        actions: Shaped[Array, "actors ..."],
+        chance: Chance,
+        *,
         apart: tuple[Member, ...] | None = None,
         member: Int[Array, " actors"] | None = None,
     ) -> Step:
-        """Where each actor goes, as one member of its own draw (or the `member` given) has it, and what that pays.
-
-        A loop of many steps passes `apart=mdp.ensemble.apart()`, taken once before it: large members are then faster.
-        """
+        """The same, with all draws given; and with the members `apart`, which makes loops of large ones faster."""
         entry = self.ensemble.action_entry
         if actions.shape != (states.shape[0], *entry.shape):
             raise InputError(f"actions has shape {actions.shape}, expected {(states.shape[0], *entry.shape)}")
@@ -120,19 +131,16 @@ class ExplorationMDP(eqx.Module):
             states = finite_slope(states)
         if jnp.issubdtype(actions.dtype, jnp.floating):
             actions = finite_slope(actions)
-        key_member, key_state, key_end = jax.random.split(key, 3)
         forecast = self._forecast(states, actions, apart)
         if forecast is None and member is None:
-            own, member = self.ensemble.deal(states, actions, key=key_member)
+            own, member = self.ensemble.dealt(states, actions, chance.hands)
         else:
             everyone = self.ensemble.forecast(states, actions, apart=apart) if forecast is None else forecast
-            actors = jnp.arange(states.shape[0])
-            if member is None:
-                member = jax.random.randint(key_member, actors.shape, 0, self.ensemble.size)
-            own = jax.tree.map(lambda x: x[member, actors], everyone)
-        drawn = self.ensemble.realize_rows(states, own, key=key_state)
+            member = chance.member if member is None else member
+            own = jax.tree.map(lambda x: x[member, jnp.arange(states.shape[0])], everyone)
+        drawn = self.ensemble.realize_rows(states, own, chance.noise)
         next_states, clipped, strange = self._plausible(states, drawn)
-        terminated = self.ensemble.ends(states, actions, next_states, member, key=key_end)
+        terminated = self.ensemble.ends(states, actions, next_states, member, chance.luck)
         terminated = terminated | self.ended(states, actions, next_states)
         outcome = Outcome(self.ensemble, states, actions, next_states, forecast)
         reward, divergence = self.utility(outcome), self.utility.divergence(outcome)
@@ -149,38 +157,43 @@ class ExplorationMDP(eqx.Module):
         horizon: int,
         *,
         key: PRNGKeyArray,
+        noise: Noise | None = None,
         restart: bool = False,
     ) -> Step:
         """`horizon` steps of all actors, `[horizon, actors, ...]`; an actor whose episode ended stands still.
 
-        With `restart` it begins again where it began, so that no step is wasted.
+        The policy is given a key for every step; or, with `noise`, what that makes of the key, drawn for all steps at
+        once. With `restart` an actor begins again where it began, so that no step is wasted.
         """
-        return self._walk(policy, None, states, jax.random.split(key, horizon), restart)
+        key_actions, keys = _apart(jax.random.split(key, horizon))
+        drawn = key_actions if noise is None else jax.vmap(noise)(key_actions)
+        return self._walk(policy, drawn, states, keys, restart)
 
     def follow(
         self, actions: Shaped[Array, "horizon actors ..."], states: Shaped[Array, "actors ..."], *, key: PRNGKeyArray
     ) -> Step:
         """`rollout` with all actions fixed beforehand: an open-loop plan for each actor."""
-        return self._walk(None, actions, states, jax.random.split(key, actions.shape[0]), False)
+        _, keys = _apart(jax.random.split(key, actions.shape[0]))
+        return self._walk(lambda _, planned: planned, actions, states, keys, False)
 
     def _walk(
         self,
-        policy: Policy | None,
-        planned: Array | None,
+        policy: Callable[[Array, Any], Array],
+        given: Any,
         start: Array,
         keys: Shaped[PRNGKeyArray, " horizon"],
         restart: bool,
     ) -> Step:
+        """As many steps as there are keys, whose actions the policy tells from the states and what it is `given`."""
         apart = self.ensemble.apart() if self.utility.needs_forecast else None
+        chances = jax.vmap(lambda key: self.ensemble.chance(start.shape[0], key=key))(keys)
 
         def chosen(actors: Bool[Array, " actors"], these: Array, others: Array) -> Array:
             return jnp.where(jnp.expand_dims(actors, tuple(range(1, these.ndim))), these, others)
 
-        def advance(carry: tuple[Array, Array], now: tuple[PRNGKeyArray, Any]) -> tuple[tuple[Array, Array], Step]:
+        def onward(carry: tuple[Array, Array], now: tuple[Chance, Any]) -> tuple[tuple[Array, Array], Step]:
             states, alive = carry
-            key_action, key_step = jax.random.split(now[0])
-            actions = now[1] if policy is None else policy(states, key_action)
-            step = self.step(states, actions, key=key_step, apart=apart)
+            step = self.advance(states, policy(states, now[1]), now[0], apart=apart)
             if restart:
                 return (chosen(step.terminated, start, step.next_state), alive), step
             step = step._replace(
@@ -197,7 +210,7 @@ class ExplorationMDP(eqx.Module):
             return (step.next_state, alive & ~step.terminated), step
 
         everyone = jnp.ones(start.shape[0], bool)
-        return jax.lax.scan(advance, (start, everyone), (keys, planned))[1]
+        return jax.lax.scan(onward, (start, everyone), (chances, given))[1]
 
     def worth(
         self,
@@ -240,6 +253,14 @@ class ExplorationMDP(eqx.Module):
         high = jnp.maximum(self.high[None, :], states)
         clipped = jnp.sum((drawn < low) | (drawn > high), axis=1, dtype=jnp.int32)
         return jnp.clip(drawn, low, high), clipped, strange
+
+
+def _apart(
+    keys: Shaped[PRNGKeyArray, " steps"],
+) -> tuple[Shaped[PRNGKeyArray, " steps"], Shaped[PRNGKeyArray, " steps"]]:
+    """Of every step's key, one for the action and one for what comes of it."""
+    both = jax.vmap(jax.random.split)(keys)
+    return both[:, 0], both[:, 1]
 
 
 @jax.custom_vjp

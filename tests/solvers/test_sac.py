@@ -79,7 +79,7 @@ def test_the_temperature_finds_the_entropy_that_was_asked_for(near, far):
 class NoImagination(ExplorationMDP):
     """An MDP that knows what happened and cannot imagine anything."""
 
-    def step(self, states, actions, *, key, apart=None, member=None):
+    def advance(self, states, actions, chance, *, apart=None, member=None):
         raise AssertionError("an imagined step")
 
 

@@ -172,20 +172,20 @@ class ModelAgent(Agent):
         return self._last[2]
 
     def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
-        key_random, key_fit, key_solve = choice_keys(self._key, now)
         if self.config.utility is None or now < self.config.warm_up:
-            return np.asarray(anything(self._history.action_entry, (), key_random))
+            return np.asarray(anything(self._history.action_entry, (), _choice_keys(self._key, now)[0]))
         good_for = self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
         stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)
         again = stale or (self._began and self.config.solve_at_reset)
         if not self.rounds or now - self._planned >= self.config.plan_every:
+            _, key_fit, key_solve = _choice_keys(self._key, now)
             report = self._learn(key_fit)
             calibration = float(calibrated(self.ensemble, self.history, self.config.fit.held_out))
             self.rounds.append(Round(now, report, self._solve(state, key_solve), calibration, self.coverage))
             self._planned = now
         elif self._policy is None or again:
-            self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, key_solve))
+            self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, _choice_keys(self._key, now)[2]))
         self._began = False
         assert self._policy is not None
         return np.asarray(_follow(self._policy.later(now - self._solved), jnp.asarray(state)))
@@ -370,6 +370,10 @@ def choice_keys(key: PRNGKeyArray, now: int | Int[Array, ""]) -> tuple[PRNGKeyAr
     """The keys of a step: for a random action, to fit, and to solve. Every loop that uses them agrees."""
     key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(key, now), 3)
     return key_random, key_fit, key_solve
+
+
+_choice_keys = jax.jit(choice_keys)
+"""For callers that are not compiled themselves."""
 
 
 def imagined_mdp(

@@ -59,10 +59,13 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
     def forward(self, member: Member, features: Float[Array, " inputs"]) -> Float[Array, " states"]:
         return member.dynamics(features)
 
+    def noise(self, key: PRNGKeyArray) -> Float[Array, " states"]:
+        return jax.random.gumbel(key, (self.states,))
+
     def realize(
-        self, state: Int[Array, ""], prediction: Float[Array, " states"], *, key: PRNGKeyArray
+        self, state: Int[Array, ""], prediction: Float[Array, " states"], noise: Float[Array, " states"]
     ) -> Int[Array, ""]:
-        drawn = jax.random.categorical(key, prediction)
+        drawn = jnp.argmax(prediction + noise)
         return jnp.where(jnp.all(jnp.isfinite(prediction)), drawn, -1).astype(jnp.int32)  # -1: no state at all
 
     def end_features(self, transition: Transition) -> Float[Array, " end_inputs"]:

@@ -77,6 +77,27 @@ class Metrics(NamedTuple):
     """Negative log-likelihood of the termination flag, in nats; 0 without a termination head."""
 
 
+class Hands(NamedTuple):
+    """Rows dealt out to members like cards: each row's member is uniform; rows of one batch are not independent."""
+
+    rows: Int[Array, "members hands"]
+    """What each member is dealt; if rows are few, some of them twice."""
+    place: Int[Array, " batch"]
+    """Where among all of them each row lies."""
+
+
+class Chance(NamedTuple):
+    """All that one step of a batch of rows leaves to chance. For many steps it is drawn beforehand, all at once: a
+    generator inside a loop costs more than many of its matrix products."""
+
+    hands: Hands
+    member: Int[Array, " batch"]
+    """Drawn uniformly, each on its own: for those who ask all members anyway."""
+    noise: Float[Array, "batch numbers"]
+    luck: Float[Array, " batch"]
+    """From 0 to 1; an episode ends if it is below the chance of that."""
+
+
 class Ensemble(eqx.Module, Generic[Prediction]):
     """N models of the environment that learned from the same D; where they disagree, D has not been."""
 
@@ -110,8 +131,12 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         """One member's distribution of the next state, in the ensemble's internal scale."""
 
     @abstractmethod
-    def realize(self, state: Array, prediction: Prediction, *, key: PRNGKeyArray) -> Array:
-        """A next state drawn from one prediction."""
+    def noise(self, key: PRNGKeyArray) -> Float[Array, " numbers"]:
+        """What it takes to draw one next state from a prediction."""
+
+    @abstractmethod
+    def realize(self, state: Array, prediction: Prediction, noise: Float[Array, " numbers"]) -> Array:
+        """The next state that this noise draws from one prediction."""
 
     @abstractmethod
     def end_features(self, transition: Transition) -> Float[Array, " end_inputs"]:
@@ -171,36 +196,47 @@ class Ensemble(eqx.Module, Generic[Prediction]):
 
     def sample(self, states: Array, actions: Array, *, key: PRNGKeyArray) -> tuple[Array, Bool[Array, " batch"]]:
         """Next states, each from a member drawn uniformly for its row, and whether the episode ends there."""
-        key_deal, key_state, key_end = jax.random.split(key, 3)
-        own, member = self.deal(states, actions, key=key_deal)
-        next_states = self.realize_rows(states, own, key=key_state)
-        return next_states, self.ends(states, actions, next_states, member, key=key_end)
+        chance = self.chance(states.shape[0], key=key)
+        own, member = self.dealt(states, actions, chance.hands)
+        next_states = self.realize_rows(states, own, chance.noise)
+        return next_states, self.ends(states, actions, next_states, member, chance.luck)
 
-    def deal(self, states: Array, actions: Array, *, key: PRNGKeyArray) -> tuple[Prediction, Int[Array, " batch"]]:
-        """For each row, the prediction of a member drawn uniformly, and which member that was.
-
-        The rows are dealt out to the members like cards, so no member computes a row that is not its own: N times
-        cheaper than `forecast` and a choice. Each row's member is uniform; rows of one batch are not independent.
-        """
-        batch = states.shape[0]
+    def chance(self, batch: int, *, key: PRNGKeyArray) -> "Chance":
+        """All that one step of so many rows leaves to chance."""
+        key_member, key_state, key_end = jax.random.split(key, 3)
         hands = -(-batch // self.size)
-        deck = jax.random.permutation(key, hands * self.size)
-        rows = (deck % batch).reshape(self.size, hands)
+        deck = jax.random.permutation(key_member, hands * self.size)
         # Row r lies wherever deck % batch == r; the place where deck == r is the one that counts.
-        place = jnp.argsort(deck)[:batch]
-        features = jax.vmap(self.features)(states, actions)[rows]
-        predictions = self._everyone(lambda dealt, own: jax.vmap(own._over_rows)(*dealt), (self.members, features))
-        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[place], predictions), place // hands
+        return Chance(
+            Hands((deck % batch).reshape(self.size, hands), jnp.argsort(deck)[:batch]),
+            jax.random.randint(key_member, (batch,), 0, self.size),
+            jax.vmap(self.noise)(jax.random.split(key_state, batch)),
+            jax.random.uniform(key_end, (batch,)),
+        )
 
-    def realize_rows(self, states: Array, own: Prediction, *, key: PRNGKeyArray) -> Array:
+    def dealt(self, states: Array, actions: Array, hands: "Hands") -> tuple[Prediction, Int[Array, " batch"]]:
+        """For each row, the prediction of the member that it was dealt to, and which member that is.
+
+        No member computes a row that is not its own: N times cheaper than `forecast` and a choice.
+        """
+        features = jax.vmap(self.features)(states, actions)[hands.rows]
+        predictions = self._everyone(lambda dealt, own: jax.vmap(own._over_rows)(*dealt), (self.members, features))
+        own = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[hands.place], predictions)
+        return own, hands.place // hands.rows.shape[1]
+
+    def realize_rows(self, states: Array, own: Prediction, noise: Float[Array, "batch numbers"]) -> Array:
         """A next state for each row, drawn from its own prediction."""
-        keys = jax.random.split(key, states.shape[0])
-        return jax.vmap(lambda state, prediction, key: self.realize(state, prediction, key=key))(states, own, keys)
+        return jax.vmap(self.realize)(states, own, noise)
 
     def ends(
-        self, states: Array, actions: Array, next_states: Array, member: Int[Array, " batch"], *, key: PRNGKeyArray
+        self,
+        states: Array,
+        actions: Array,
+        next_states: Array,
+        member: Int[Array, " batch"],
+        luck: Float[Array, " batch"],
     ) -> Bool[Array, " batch"]:
-        """Whether each row's episode ends with its transition, drawn from what the row's member thinks of it."""
+        """Whether each row's episode ends with its transition, as what its member thinks and its luck will have it."""
         never = jnp.zeros(states.shape[0], bool)
         if self.members.termination is None:
             return never
@@ -211,8 +247,7 @@ class Ensemble(eqx.Module, Generic[Prediction]):
             self.members,
             features,
         )
-        chance = jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
-        return jax.random.uniform(key, chance.shape) < chance
+        return luck < jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
 
     @property
     def common(self) -> "Ensemble[Prediction]":

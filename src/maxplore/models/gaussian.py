@@ -114,10 +114,12 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         # Of a dimension that never moved there is nothing to say, and nothing to disagree about.
         return Gaussian(jnp.where(self.delta.varies, mean, 0.0), jnp.where(self.delta.varies, variance, 1.0))
 
+    def noise(self, key: PRNGKeyArray) -> Float[Array, " dims"]:
+        return jax.random.normal(key, self.delta.mean.shape)
+
     def realize(
-        self, state: Float[Array, " dims"], prediction: Gaussian, *, key: PRNGKeyArray
+        self, state: Float[Array, " dims"], prediction: Gaussian, noise: Float[Array, " dims"]
     ) -> Float[Array, " dims"]:
-        noise = jax.random.normal(key, prediction.mean.shape)
         return state + self.delta.denormalize(prediction.mean + jnp.sqrt(prediction.variance) * noise)
 
     def normalized_delta(

@@ -230,10 +230,13 @@ class Gradient(Solver):
         config, (key_walk, key_noise) = self.config, jax.random.split(key)
         actor = eqx.tree_at(lambda a: a.network, climber.actor, network)
 
-        def act(states: Array, key: PRNGKeyArray) -> Array:
-            return jax.vmap(actor.draw)(states, normal(key, (states.shape[0], actor.dims))).action
+        def act(states: Array, noise: Array) -> Array:
+            return jax.vmap(actor.draw)(states, noise).action
 
-        steps = mdp.rollout(act, states, config.horizon, key=key_walk)
+        def noise(key: PRNGKeyArray) -> Array:
+            return normal(key, (states.shape[0], actor.dims))
+
+        steps = mdp.rollout(act, states, config.horizon, key=key_walk, noise=noise)
         goes_on = steps.alive[-1] & ~steps.terminated[-1]
         beyond = jnp.where(goes_on, climber.values(steps.next_state[-1]), 0.0)
         fade = config.discount ** jnp.arange(config.horizon)

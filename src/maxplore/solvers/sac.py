@@ -224,14 +224,15 @@ class Sac(Solver):
             number, (key_walk, key_learn) = now[0], jax.random.split(now[1])
             at_random, actor = number < config.random_episodes, self.actor(agent)
 
-            def act(states: Array, key: PRNGKeyArray) -> Array:
+            def noise(key: PRNGKeyArray) -> tuple[Array, Array]:
                 key_noise, key_uniform = jax.random.split(key)
-                shape = (config.actors, actions)
-                drawn = jax.vmap(actor.draw)(states, normal(key_noise, shape)).action
-                return jnp.where(at_random, uniform(key_uniform, shape), drawn)
+                return normal(key_noise, (config.actors, actions)), uniform(key_uniform, (config.actors, actions))
+
+            def act(states: Array, noise: tuple[Array, Array]) -> Array:
+                return jnp.where(at_random, noise[1], jax.vmap(actor.draw)(states, noise[0]).action)
 
             start = begun(key=jax.random.fold_in(now[1], 2))
-            steps = mdp.rollout(act, start, config.steps, key=key_walk, restart=True)
+            steps = mdp.rollout(act, start, config.steps, key=key_walk, noise=noise, restart=True)
             replay = jax.lax.dynamic_update_slice_in_dim(replay, from_steps(steps), size + number * an_episode, 0)
             filled = size + (number + 1) * an_episode
 
