@@ -41,10 +41,10 @@ def connected(address: str | None) -> Generator["Cluster"]:
     for name, value in TOLD.items():
         os.environ.setdefault(name, value)
     ray = _ray()
-    if address is not None:
+    if (address := address or os.environ.get("RAY_ADDRESS") or None) is not None:
         _probe(address)
     try:
-        new = {} if address or os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+        new = {} if address else {"include_dashboard": False}
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **new)
     except Exception as error:  # Ray raises whatever its parts do
         told, cause = str(error).strip().splitlines(), str(error.__cause__ or "").strip().splitlines()
