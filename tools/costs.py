@@ -72,9 +72,26 @@ def paper_days(root: Path = ROOT) -> float:
     return sum(count * measured[name]["maxplore"]["ms"] for name, count in work.items()) / 1000 / 86400
 
 
+def profile(root: Path = ROOT) -> str:
+    """Where the time of a run goes, and what it takes beside an earlier commit."""
+    told = loaded("profile", root)
+    rows = [
+        "| method | compiled | simulator | neither | of it: the record | checkpoints |",
+        "|---|---|---|---|---|---|",
+    ]
+    for run in told["runs"]:
+        names = ("compiled", "simulator", "outside", "record", "checkpoint")
+        rows.append(f"| {run['method']} | " + " | ".join(f"{run['shares'][name]:.1%}" for name in names) + " |")
+    for own in told["compared"]:
+        low, high = own["ratio_quartiles"]
+        rows += ["", f"{own['method']}: at commit {own['before']} the same steps took {own['ratio']:.2f} times as long"]
+        rows[-1] += f" (quartiles of {own['turns']} turns: {low:.2f} to {high:.2f})."
+    return "\n".join(rows)
+
+
 def written(page: str, root: Path = ROOT) -> str:
     """The page with its tables in place."""
-    return between(page, "costs", table(root))
+    return between(between(page, "costs", table(root)), "profile", profile(root))
 
 
 def main() -> int:
