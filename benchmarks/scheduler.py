@@ -117,7 +117,7 @@ class Simulated:
 
     def __init__(self, world: World, lengths: Mapping[str, Length], seed: int) -> None:
         self.world, self.lengths, self.spent = world, lengths, Spent()
-        self.now, self.looks = 0.0, 0
+        self.now, self.last, self.looks = 0.0, 0.0, 0
         self.draw = random.Random(seed)
         sizes = [min(world.per_node, left) for left in range(world.workers, 0, -world.per_node)]
         paces = [2.0 if self.draw.random() < world.slow else 1.0 for _ in sizes]
@@ -184,6 +184,7 @@ class Simulated:
         if min(worker.over, worker.lost) > self.now:
             return None
         worker.node.busy -= 1
+        self.last = self.now
         came_to_end = worker.over <= worker.lost
         self._account(worker, (worker.over if came_to_end else worker.lost) - worker.begun, busy=worker.status == BUSY)
         if came_to_end:
@@ -244,11 +245,11 @@ def simulated(world: World, lengths: Mapping[str, Length], seed: int) -> dict[st
     least = max(work / world.workers, max(own.seconds for own in lengths.values()))
     busy = spent.useful + spent.starting + spent.again
     return {
-        "hours": engine.now / 3600,
-        "over_least": engine.now / least,
+        "hours": engine.last / 3600,
+        "over_least": engine.last / least,
         "starting": spent.starting / busy,
         "again": spent.again / busy,
-        "idle": 1 - busy / (world.workers * engine.now),
+        "idle": 1 - busy / (world.workers * engine.last),
         "losses": spent.losses,
         "failed": sum(not outcome.ended for outcome in outcomes),
         "failed_by_themselves": len(engine.doomed),

@@ -12,7 +12,6 @@ NAMES = {
     "one_core": "one core",
     "all_cores": "all cores",
     "mbrl_one_core": "one core",
-    "mbrl_all_cores": "all cores",
 }
 """Settings of the race."""
 
