@@ -11,6 +11,7 @@ BESIDES = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "examples/*.py",
+    "examples/*.toml",
     "results/**/*.json",
     "results/**/*.png",
     "results/**/*.svg",

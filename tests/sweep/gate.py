@@ -40,4 +40,4 @@ class Gate(gym.Env[Any, Any]):
         return self.place, 0.0, False, False, {}
 
 
-gym.register("maxplore-test/Gate-v0", Gate, max_episode_steps=8)
+gym.register("maxplore-test/Gate-v0", f"{__name__}:Gate", max_episode_steps=8)

@@ -51,11 +51,17 @@ def test_what_an_environment_says_of_itself_counts(tmp_path):
         preset = "smoke"
         seeds = [7, 3]
         settings = { members = 4, warm_up = 5 }
-        environments = [
-            "Pendulum-v1",
-            { id = "maxplore/Chain-v0", name = "short", kwargs = { length = 5 }, steps = 20, preset = "fast",
-              settings = { members = 3 }, tasks = ["chain"], solving = { members = 2 } },
-        ]
+        [[environments]]
+        id = "Pendulum-v1"
+        [[environments]]
+        id = "maxplore/Chain-v0"
+        name = "short"
+        kwargs = { length = 5 }
+        steps = 20
+        preset = "fast"
+        settings = { members = 3 }
+        tasks = ["chain"]
+        solving = { members = 2 }
     """
     trials = written(tmp_path, text).trials
     assert list(trials) == ["Pendulum-v1-max-7", "short-max-7", "Pendulum-v1-max-3", "short-max-3"]
@@ -102,7 +108,8 @@ def test_names_are_those_of_folders_anywhere(tmp_path):
         (LEAST + "seeds = [-1]", "seeds has -1, expected whole numbers from 0"),
         (LEAST + "seeds = [1]\nfirst_seed = 3", "first_seed is given beside a list of seeds"),
         (LEAST + 'first_seed = "a"', "first_seed is 'a', expected a whole number"),
-        (LEAST + "seeds = 1000000", "expected at most 100000: make several studies of it"),
+        (LEAST + "seeds = 1000000", "seeds is 1000000, expected at most 100000"),
+        (LEAST + 'methods = ["max", "random"]\nseeds = 60000', "there are 120000 trials, expected at most 100000"),
         (LEAST + 'preset = "huge"', "preset has 'huge', expected one of fast, paper, smoke"),
         (LEAST + "settings = 3", "settings is 3, expected a table"),
         (LEAST + "[settings]\nmembers = nan", "settings.members is nan, expected a number"),

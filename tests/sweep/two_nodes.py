@@ -1,8 +1,8 @@
 """A real cluster of two nodes, one of which is killed in the middle.
 
 `python -m tests.sweep.two_nodes OUT SHORT OUTSIDE` runs in a network of its own, where only loopback is up; OUTSIDE is
-the network that it must not be in. It is the first process of a space of its own, too, with which all others end. What it
-saw is left in OUT/seen.json. Ray keeps its sockets in SHORT, a path that must be.
+the network that it must not be in. It is the first process of a space of its own, too, with which all others end. It
+leaves what it saw in OUT/seen.json. Ray keeps its sockets in SHORT, a path that must be.
 """
 
 import fcntl

@@ -15,7 +15,7 @@ from maxplore.errors import InputError
 from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.sweep import Engine, Local, run_all, status, study
 from maxplore.sweep.gather import gather
-from maxplore.sweep.status import Status
+from maxplore.sweep.status import FAILED, Status
 
 SOME_FAILED = 3
 """Exit status of what was done without some of its runs."""
@@ -27,8 +27,6 @@ def sweep(asked: cli.Sweep) -> int:
     """Bring a study to its end, or show how it is doing."""
     if asked.workers is not None:
         counted("workers", asked.workers)
-    if asked.address is not None and asked.engine != "ray":
-        raise InputError(f"address is {asked.address!r} with the engine {asked.engine}, expected --engine ray with it")
     planned, out = _planned(asked)
     if asked.status:
         _show(status.read(planned.trials, out))
@@ -60,10 +58,10 @@ def _planned(asked: cli.Sweep) -> tuple[study.Study, Path]:
             raise InputError(f"--{name} is given, expected none with a file: say it in {asked.study}")
         own = study.read(Path(asked.study))
         return own, asked.out or Path("runs") / own.name
-    from maxplore.experiments import Asked
+    from maxplore.experiments import EXPERIMENTS, Asked
     from maxplore.experiments.reproduce import made_of_runs
 
-    if asked.study == "all" or "/" in asked.study:
+    if asked.study not in EXPERIMENTS:
         raise InputError(f"study is {asked.study!r}, expected a file whose name ends in {SUFFIX}, or a figure")
     preset = given.pop("preset", "fast")
     figure = made_of_runs(asked.study, Asked(preset, **given))
@@ -79,6 +77,8 @@ def usual_out(figure: str, preset: str) -> Path:
 @contextmanager
 def engine_named(name: str, address: str | None) -> Generator[Engine]:
     """The engine of this name, as long as it is needed."""
+    if name == "local" and address is not None:
+        raise InputError(f"address is {address!r} with the engine {name}, expected --engine ray with it")
     if name == "local":
         yield Local()
     else:
@@ -104,6 +104,9 @@ def _show(now: Status) -> None:
     console = Console()
     if console.is_terminal:
         console.print(now.table())
+        for row in now.rows:
+            if row.state == FAILED and row.past is not None:
+                warn(f"{row.name} failed: {row.past.reason}")  # the table has no room for all of it
     else:
         for line in now.lines():
             say(line)

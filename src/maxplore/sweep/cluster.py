@@ -18,8 +18,16 @@ from maxplore.sweep.engine import GIGABYTES, WORK, Ended, surroundings
 MEMORY = int(GIGABYTES * 2**30)
 PROBED = 5.0
 """Seconds that a cluster may take to answer at all."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_AUTH_MODE": "token"}
-"""Ray's environment where nothing else is said: it reports nothing to anybody, and lets nobody in without a token."""
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS
+"""What a client of HTTP/2, and so of Ray, says first; a server answers with settings of its own."""
+TOLD = {
+    "RAY_AUTH_MODE": "token",  # it lets nobody in without one
+    "RAY_USAGE_STATS_ENABLED": "0",  # and reports nothing to anybody
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # devices are left alone
+    "RAY_NUM_REDIS_GET_RETRIES": "5",  # and a refusal is soon believed
+}
+"""Ray's environment where nothing else is said."""
 
 
 @contextmanager
@@ -28,19 +36,20 @@ def connected(address: str | None) -> Generator["Cluster"]:
 
     An `InputError` if there is none, or it does not let us in.
     """
-    ray = _ray()
     if os.environ.get("RAY_AUTH_MODE") == "disabled":
         raise InputError("RAY_AUTH_MODE is disabled, expected token: anybody could run anything on the cluster")
-    for name, value in QUIET.items():
+    for name, value in TOLD.items():
         os.environ.setdefault(name, value)
-    if address is not None:
+    ray = _ray()
+    if (address := address or os.environ.get("RAY_ADDRESS") or None) is not None:
         _probe(address)
     try:
-        new = {} if address or os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+        new = {} if address else {"include_dashboard": False}
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **new)
     except Exception as error:  # Ray raises whatever its parts do
-        why = " ".join(f"{error}; {error.__cause__ or ''}".split())[:300]
-        hint = "this machine must be part of the cluster, with its token" if address else "see its own log"
+        told, cause = str(error).strip().splitlines(), str(error.__cause__ or "").strip().splitlines()
+        why = "; ".join(each.strip()[:200] for each in (*told[:1], *cause[-1:]))
+        hint = "this machine must be part of the cluster, and know its token"
         raise InputError(f"Ray does not start, or does not let us in ({why}): {hint}") from error
     try:
         yield Cluster(ray)
@@ -52,14 +61,15 @@ class Cluster:
     """As many workers as the cluster has cores, and memory for, at the moment."""
 
     def __init__(self, ray: Any) -> None:
-        self._ray = ray
+        self._ray, self._had_room = ray, False
         self._task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=0)(_task())
 
     def room(self) -> int:
         """How many may run now: machines come and go."""
         alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         room = sum(min(int(own.get("CPU", 0)), int(own.get("memory", 0) // MEMORY)) for own in alive)
-        if not room:
+        self._had_room = self._had_room or room > 0
+        if not self._had_room:
             raise InputError(f"no machine of the cluster has a core and {GIGABYTES:g} GB for a worker: add one")
         return room
 
@@ -129,9 +139,13 @@ def _probe(address: str) -> None:
     if not host or "/" in address or not port.isdecimal():
         raise InputError(f"address is {address!r}, expected HOST:PORT of the cluster's head, or auto")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PROBED).close()
+        with socket.create_connection((host.strip("[]"), int(port)), PROBED) as probe:
+            probe.sendall(HELLO)
+            answer = probe.recv(len(SETTINGS))
     except (OSError, OverflowError) as error:
         raise InputError(f"address is {address!r}, and nobody answers there ({error}): is the head started?") from error
+    if answer[3:4] != SETTINGS[3:4] and os.environ.get("RAY_USE_TLS") != "1":
+        raise InputError(f"address is {address!r}, and it is no Ray that answers there: which port has the head?")
 
 
 def _ray() -> Any:

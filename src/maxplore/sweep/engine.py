@@ -1,6 +1,7 @@
 """What an engine is: somewhere that workers run. What to do about one that ended is up to `running`."""
 
 import os
+import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ WORK = "maxplore.sweep.work"
 """The module that a worker runs."""
 FAILED = 3
 """Exit status of a worker whose trial cannot come to its end."""
+FULL = 2**20
+"""Bytes that a disk has left at the most of which that is said."""
 BUSY = 4
 """Exit status of a worker that found another one at its run."""
 
@@ -42,6 +45,8 @@ class Ended(NamedTuple):
         if self.status < 0:
             names = {number.value: number.name for number in signal.Signals}
             return f"its worker was killed by {names.get(-self.status, f'signal {-self.status}')} ({log})"
+        if self.status == INTERRUPTED:
+            return f"its worker was asked to stop ({log})"
         return f"{_last_words(log)} (status {self.status}, {log})"
 
 
@@ -77,4 +82,6 @@ def _last_words(log: Path) -> str:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
+    if not lines and shutil.disk_usage(log.parent).free < FULL:
+        return "it said nothing: the disk is full"
     return lines[-1] if lines else "it said nothing"

@@ -17,7 +17,7 @@ from maxplore.sweep import journal
 from maxplore.sweep.trial import NOTHING, Done, Trial, done
 
 DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
-STYLES = {DONE: "green", RUNNING: "cyan", FAILED: "red", WAITING: "dim"}
+STYLES = {DONE: "green", RUNNING: "bold", FAILED: "red", WAITING: "dim"}
 
 
 class Row(NamedTuple):
@@ -58,6 +58,9 @@ class Row(NamedTuple):
 
 
 HEADINGS = ("trial", "state", "steps", "tasks", "resumed", "took", "reason")
+NUMBERS = ("steps", "tasks", "resumed", "took")
+ALWAYS = 3
+"""Columns that are shown whether there is anything in them or not."""
 
 
 class Status:
@@ -96,11 +99,10 @@ class Status:
 
     def lines(self) -> Iterator[str]:
         """The table as plain lines, every trial in one."""
-        rows = [HEADINGS, *(row.cells for row in self.rows)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-        for row in rows:
-            cells = (f"{cell:{width}s}" for cell, width in zip(row, widths, strict=True) if width)
-            yield "  ".join(cells).rstrip()
+        columns = _columns(self.rows)
+        widths = [max(map(len, column)) for column in columns]
+        for cells in zip(*columns, strict=True):
+            yield "  ".join(f"{cell:{width}s}" for cell, width in zip(cells, widths, strict=True)).rstrip()
         yield self.summary
 
     def table(self, most: int | None = None) -> Group:
@@ -109,14 +111,21 @@ class Status:
         if most is not None and len(told) > most:
             order = (RUNNING, FAILED, WAITING, DONE)
             told = sorted(told, key=lambda row: order.index(row.state))[: max(most, 1)]
-        table = Table(*HEADINGS, box=None, header_style="bold", pad_edge=False)
-        table.columns[-1].no_wrap, table.columns[-1].overflow = True, "ellipsis"
-        for row in told:
-            name, state, *others = map(Text, row.cells)
-            state.stylize(STYLES[row.state])
-            table.add_row(name, state, *others)
+        columns = _columns(told)
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for heading, *_ in columns:
+            last = heading == HEADINGS[-1]  # which gives way where there is not room for all
+            table.add_column(heading, no_wrap=not last, justify="right" if heading in NUMBERS else "left")
+        for row, cells in zip(told, zip(*(column[1:] for column in columns), strict=True), strict=True):
+            table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells), style=STYLES[row.state])
         more = len(self.rows) - len(told)
         return Group(table, *([Text(f"and {more} more", style="dim")] if more else []), Text(self.summary))
+
+
+def _columns(rows: list[Row]) -> list[tuple[str, ...]]:
+    """Columns that say anything, below their headings."""
+    columns = zip(HEADINGS, *(row.cells for row in rows), strict=True)
+    return [column for number, column in enumerate(columns) if number < ALWAYS or any(column[1:])]
 
 
 def read(trials: Mapping[str, Trial], folder: Path) -> Status:
@@ -150,7 +159,7 @@ def _kind(trial: Trial) -> tuple[Any, ...]:
 def in_words(seconds: float) -> str:
     """How long that is.
 
-    >>> in_words(42), in_words(600), in_words(9000), in_words(400_000)
+    >>> in_words(42.0), in_words(600.0), in_words(9e3), in_words(4e5)
     ('42 s', '10 min', '2.5 h', '4.6 days')
     """
     for unit, size, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):

@@ -184,7 +184,9 @@ def _seeds(plain: Mapping[str, Any]) -> list[int]:
     else:
         if not _whole(first):
             raise InputError(f"first_seed is {first!r}, expected a whole number")
-        seeds = list(range(first, first + min(counted("seeds", given), MOST_TRIALS + 1)))
+        if counted("seeds", given) > MOST_TRIALS:
+            raise InputError(f"seeds is {given}, expected at most {MOST_TRIALS}")
+        seeds = list(range(first, first + given))
     for seed in seeds:
         if not _whole(seed) or not 0 <= seed <= MOST_SEED:
             raise InputError(f"seeds has {seed!r}, expected whole numbers from 0 to {MOST_SEED}")
