@@ -49,6 +49,7 @@ def test_a_failure_costs_what_is_lost_and_the_repair(monkeypatch, resumes, extra
     found = simulated(world, equal(1), 0)
     assert found["losses"] == 1
     assert found["hours"] == near(1000 + 60 + extra)
+    assert found["again"] == pytest.approx(extra / (1000 + extra))
     assert found["failed"] == 0
 
 
