@@ -16,9 +16,13 @@ them works at a time. A ratio is maxplore's rate over the peer's within a turn; 
 
 `sac_small` is SAC with batches of 256 against Stable-Baselines3, on one core with one thread and then on all cores with
 the threads that each takes by itself; `paper_phase` is the work of the paper's sizes against PyTorch, on all cores;
-`mbrl` is the training of ensembles, and planning in one for a task's reward, against mbrl-lib, on one core and on all.
-The load of the machine stands in the result: what was not this run's own work disturbed it. `--only` measures one group
-anew and leaves the rest of the file as it is; what has no interpreter is left out.
+`mbrl` is the training of ensembles, and planning in one for a task's reward, against mbrl-lib, on one core with one
+thread, as the trials of a sweep run: with more threads on a busy machine PyTorch's wait for each other, and a ratio
+says little.
+
+The load of the machine stands in the result: what was not this run's own work disturbed it. Where both have one thread
+there is a second ratio, by the processor's clock, which is disturbed less. `--only` measures one group anew and leaves
+the rest of the file as it is; what has no interpreter is left out.
 """
 
 import argparse
@@ -79,8 +83,8 @@ ITEMS = {
     "gradient": Item("paper_phase", "torch", "gradient", 16, 1.0),
     "imagined": Item("paper_phase", "torch", "imagined", 10, 1.0),
     "sac_paper": Item("paper_phase", "torch", "sac_paper", 5, 1.0),
-    "ensemble_5x2": Item("mbrl", "mbrl", "ensemble_5x2", 40, 1.0),
-    "ensemble_7x4": Item("mbrl", "mbrl", "ensemble_7x4", 20, 1.0),
+    "ensemble_5x2": Item("mbrl", "mbrl", "ensemble_5x2", 20, 1.0),
+    "ensemble_7x4": Item("mbrl", "mbrl", "ensemble_7x4", 10, 1.0),
     "cem": Item("mbrl", "mbrl", "cem", 1, 1.0),
     "icem": Item("mbrl", "mbrl", "icem", 1, 1.0),
 }
@@ -88,7 +92,6 @@ SETTINGS = {
     "one_core": ("sac_small",),
     "all_cores": ("sac_small", "paper_phase"),
     "mbrl_one_core": ("mbrl",),
-    "mbrl_all_cores": ("mbrl",),
 }
 """Which groups run where."""
 
@@ -115,11 +118,11 @@ class Side:
         self.process.stdin.flush()
         return self._answer()
 
-    def seconds(self, work: str, units: int) -> float:
-        """How long so many units of some work take, with nobody else of us at work."""
-        taken = self.ask(work=work, units=units)["seconds"]
+    def seconds(self, work: str, units: int) -> tuple[float, float]:
+        """How long so many units of some work take, on the wall and of the processor; nobody else of us is at work."""
+        taken = self.ask(work=work, units=units)
         time.sleep(PAUSE)
-        return taken
+        return taken["seconds"], taken["cpu_seconds"]
 
     def stop(self) -> None:
         """End the process."""
@@ -147,9 +150,9 @@ def serve(
     def answer(question: dict[str, Any]) -> dict[str, Any]:
         if question["work"] == "divergence" and divergence is not None:
             return {"values": divergence(question["mean"], question["variance"])}
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         work[question["work"]](question["units"])
-        return {"seconds": time.perf_counter() - begin}
+        return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - used}
 
     print(json.dumps(about), flush=True)
     for line in sys.stdin:
@@ -182,9 +185,13 @@ def check_sizes(sides: dict[str, Side], names: list[str]) -> None:
             sys.exit(f"{name}: {one.get('imagined_steps')} imagined steps here, {two.get('imagined_steps')} there")
 
 
-def turns(sides: dict[str, Side], names: list[str], count: int) -> dict[tuple[str, str], list[float]]:
-    """Seconds of each turn, by worker and work; who begins changes from turn to turn."""
-    taken: dict[tuple[str, str], list[float]] = {}
+Taken = dict[tuple[str, str], list[tuple[float, float]]]
+"""Seconds of each turn, on the wall and of the processor, by worker and work."""
+
+
+def turns(sides: dict[str, Side], names: list[str], count: int) -> Taken:
+    """All turns; who begins changes from one to the next."""
+    taken: Taken = {}
     for turn in range(-1, count):  # the first compiles and counts for nothing
         for name in names:
             item = ITEMS[name]
@@ -210,15 +217,16 @@ def spread(values: list[float]) -> dict[str, float]:
     }
 
 
-def compared(
-    name: str, sides: dict[str, Side], taken: dict[tuple[str, str], list[float]], machine: float
-) -> dict[str, Any]:
+def compared(name: str, sides: dict[str, Side], taken: Taken, machine: float) -> dict[str, Any]:
     """One item of the result."""
     item, operations = ITEMS[name], sides["maxplore"].about["work"][name]["operations"]
     workers = ("maxplore", item.side)
-    rates = {worker: [item.units / each for each in taken[worker, name]] for worker in workers}
+    rates = {worker: [item.units / wall for wall, _ in taken[worker, name]] for worker in workers}
     ratio = spread([mine / other for mine, other in zip(*rates.values(), strict=True)])
     entry: dict[str, Any] = {"ratio": ratio, "target": item.target, "reached": ratio["median"] >= item.target}
+    if all(sides[worker].about["threads"] == 1 for worker in workers):  # which others at work disturb less
+        used = ([cpu for _, cpu in taken[worker, name]] for worker in workers)
+        entry["ratio_by_processor_time"] = spread([other / mine for mine, other in zip(*used, strict=True)])
     entry["operations_per_unit"] = operations
     for worker, label in zip(workers, ("maxplore", "peer"), strict=True):
         about = sides[worker].about["work"][name if worker == "maxplore" else item.peer]
@@ -252,7 +260,10 @@ def measure_setting(setting: str, pythons: dict[str, str], names: list[str], cou
         for side in sides.values():
             side.stop()
     products = {which: each for which, each in taken.items() if which[1] not in names}
-    gflops = {f"{worker}_{name}": spread([2 * 2048**3 / t / 1e9 for t in e]) for (worker, name), e in products.items()}
+    gflops = {
+        f"{worker}_{name}": spread([2 * 2048**3 / wall / 1e9 for wall, _ in each])
+        for (worker, name), each in products.items()
+    }
     machine = 1e9 * max(each["median"] for each in gflops.values())
     result: dict[str, Any] = {
         "turns": count,

@@ -1,14 +1,16 @@
 """How cost grows with members, dimensions, D, actors and seeds: time and memory, with fitted exponents.
 
-    taskset -c 0 python benchmarks/scaling.py [--turns 3] [--only history] [--out results/benchmarks]
+    python benchmarks/scaling.py [--turns 3] [--only history] [--out results/benchmarks]
 
 Every measurement is a process of its own with one thread, so that its peak of memory is its own (Linux tells); all take
 turns, in another order each turn, so that a busy moment hits all alike. A figure is the median over the turns. What
 computes is timed by the processor's clock, which other work on the machine disturbs little; what writes, and may have
 to wait for the disk, by the clock on the wall. `--only` measures one axis anew and leaves the others as they are.
 
-Writes scaling.json, and scaling.png and scaling.svg, one panel of time and one of memory for each axis. What a line
-should be is its operation's `theory`: an exponent of the last stretch that is above it stands in the table as a bend.
+Writes scaling.json, and scaling.png and scaling.svg, one panel of time and one of memory for each axis. Exponents are
+fitted over all points, and at the end over the last two. What they should be is the `theory` of an axis; one that is
+above it at the end stands in the table as a bend. Memory is that of the whole process, a runtime that is there at any
+size included: what counts is by how much it grew.
 """
 
 import argparse
@@ -24,7 +26,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import pairwise
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +35,9 @@ LEAST, MOST = 0.2, 15
 """Seconds that are timed of each measurement, at least, unless it was called so many times."""
 SLACK = 0.25
 """How far an exponent may be above its theory before it counts as a bend."""
+NOTICED = 20.0
+"""Megabytes that memory must have grown by before an exponent says anything: a process of the same kind differs by as
+much from turn to turn."""
 
 
 @dataclass(frozen=True)
@@ -128,14 +133,14 @@ def fitting(size: Size, *, sorting: bool = False) -> tuple[Callable[[], Any], in
     import jax
     import jax.numpy as jnp
 
-    import maxplore.history
-    import maxplore.models.fit
     from maxplore.models import FitConfig, fit
 
     if sorting:  # this process measures nothing else
-        whole = maxplore.history.shuffled
-        maxplore.history._first = lambda chosen: jnp.argsort(~chosen, stable=True).astype(jnp.int32)  # pyright: ignore[reportPrivateUsage]
-        maxplore.models.fit.shuffled = lambda bags, count, *, key, first=None: whole(bags, count, key=key)  # noqa: ARG005
+        history_module: Any = import_module("maxplore.history")
+        whole = history_module.shuffled
+        history_module._first = lambda chosen: jnp.argsort(~chosen, stable=True).astype(jnp.int32)
+        fit_module: Any = import_module("maxplore.models.fit")  # `maxplore.models.fit` is the function of that name
+        fit_module.shuffled = lambda bags, count, *, key, **_: whole(bags, count, key=key)
     history, mdp = world(size)
     config = FitConfig(steps=120, batch_size=BATCH, held_out=0.1)
     return waited(lambda: fit(mdp.ensemble, history, config, key=jax.random.key(1)).report), 1
@@ -259,18 +264,25 @@ def coverage(size: Size) -> tuple[Callable[[], Any], int]:
     return lambda: own.coverage, 1
 
 
-def seeds_at_once(size: Size) -> tuple[Callable[[], Any], int]:
-    """Whole runs of MAX on a short Chain, `vmap`ped over seeds."""
+def seeds_of_chain(size: Size, *, at_once: bool = False, fixed: bool = False) -> tuple[Callable[[], Any], int]:
+    """An episode of MAX on a short Chain for each seed: one after the other, as `maxplore reproduce` has it, or all at
+    once by `vmap`; with training until all is fitted, or of fixed length."""
     import jax
 
     from maxplore.envs.chain import Chain
-    from maxplore.explorers import MaxExplorer
+    from maxplore.explorers import FiniteMaxConfig, MaxExplorer, Minibatches
     from maxplore.explorers.loop import run
 
-    chain, episodes = Chain.random(10, key=jax.random.key(1)), 1
-    together = jax.jit(jax.vmap(lambda key: run(MaxExplorer(), chain, episodes, key=key)))
+    usual = FiniteMaxConfig(warm_up=0)
+    own = MaxExplorer(replace(usual, training=Minibatches(per_episode=64)) if fixed else usual)
+    chain = Chain.random(10, key=jax.random.key(1))
+
+    def one(key: Any) -> Any:
+        return run(own, chain, 1, key=key)
+
+    every = jax.jit(jax.vmap(one) if at_once else lambda keys: jax.lax.map(one, keys))
     keys = jax.random.split(jax.random.key(0), size.seeds)
-    return waited(lambda: together(keys)), 1
+    return waited(lambda: every(keys)), 1
 
 
 OPERATIONS = {
@@ -285,17 +297,19 @@ OPERATIONS = {
     "checkpoint": Operation("checkpoint of a run", checkpoint, writes=True),
     "save": Operation("save, with D", saved, writes=True),
     "record": Operation("step in the record", record, writes=True),
-    "chain": Operation("seeds of the Chain at once", seeds_at_once),
+    "chain": Operation("Chain, seed after seed", seeds_of_chain),
+    "chain_at_once": Operation("Chain, seeds at once", partial(seeds_of_chain, at_once=True)),
+    "chain_fixed": Operation("Chain, at once, fixed training", partial(seeds_of_chain, at_once=True, fixed=True)),
 }
 
 AXES = {
     # Every pair of members meets in the divergence.
     "members": Axis("members", (1, 4, 16, 64), {"gradient": 1, "imagined": 2, "plan": 2}),
-    "dimensions": Axis("dimensions of the state", (2, 20, 100, 500), {"gradient": 1, "imagined": 1, "plan": 1}),
+    "dimensions": Axis("dimensions of the state", (2, 20, 100, 500), {"gradient": 1, "imagined": 1}),
     # A fit reads D once for its statistics and deals it out; the rest of it has nothing to do with its size.
     "history": Axis(
         "transitions in D",
-        (2**10, 2**13, 2**16, 2**18, 2**20),
+        (2**10, 2**14, 2**17, 2**20),
         {
             "fit": 1,
             "fit_sorting": 1,
@@ -308,7 +322,7 @@ AXES = {
         },
     ),
     "actors": Axis("actors", (16, 128, 1024, 4096), {"imagined": 1}),
-    "seeds": Axis("seeds", (1, 4, 16, 64), {"chain": 1}),
+    "seeds": Axis("seeds", (1, 4, 16, 64), {"chain": 1, "chain_at_once": 1, "chain_fixed": 1}),
 }
 """A new kind of seeds, or of anything else, is one more operation and its name in the `theory` of an axis."""
 
@@ -317,6 +331,9 @@ def measured(operation: str, size: Size) -> dict[str, float]:
     """Seconds of a unit, and the megabytes at the peak beyond those of what was imported; in this process."""
     import jax
 
+    from maxplore.cache import use_compilation_cache
+
+    use_compilation_cache()
     jax.block_until_ready(jax.numpy.zeros(1) + 1)
     before, own = peak(), OPERATIONS[operation]
     clock = time.perf_counter if own.writes else time.process_time
@@ -372,28 +389,33 @@ def measure(axes: list[str], turns: int) -> dict[str, Any]:
 
 
 def summary(value: int, turns: list[dict[str, float]]) -> dict[str, Any]:
-    """Medians over the turns, and the extremes of time."""
-    point: dict[str, Any] = {"at": value}
-    point |= {name: statistics.median(turn[name] for turn in turns) for name in turns[0]}
+    """The median time over the turns and its extremes; the least memory, since compiling leaves some behind that a turn
+    with a filled cache does without."""
     seconds = [turn["seconds"] for turn in turns]
-    return point | {"lowest": min(seconds), "highest": max(seconds)}
+    least = {name: min(turn[name] for turn in turns) for name in turns[0] if name != "seconds"}
+    times = {"seconds": statistics.median(seconds), "lowest": min(seconds), "highest": max(seconds)}
+    return {"at": value, **times, **least}
 
 
 def slope(points: list[tuple[float, float]]) -> float:
     """The exponent of a power law through these points, by least squares of logarithms."""
-    logs = [(math.log(x), math.log(max(y, 1e-9))) for x, y in points]
+    logs = [(math.log(x), math.log(y)) for x, y in points]
     mean_x, mean_y = (statistics.mean(each) for each in zip(*logs, strict=True))
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
 
 
 def fitted(points: list[dict[str, Any]], theory: float) -> dict[str, Any]:
-    """Exponents of time: over all points, of the last stretch and of the steepest; and whether the curve bends up."""
+    """The exponent of time over all points and at the end, whether it is too large there; and how memory grew."""
     pairs = [(point["at"], point["seconds"]) for point in points]
-    stretches = [slope([one, two]) for one, two in pairwise(pairs)]
-    found = {"exponent": slope(pairs), "last": slope(pairs[-3:]), "steepest": max(stretches), "theory": theory}
-    return found | {
-        "bends": found["last"] > theory + SLACK,
-        "memory": slope([(p["at"], p["megabytes"]) for p in points]),
+    last = slope(pairs[-2:])
+    grown = [(point["at"], point["megabytes"] - points[0]["megabytes"]) for point in points[-2:]]
+    return {
+        "exponent": slope(pairs),
+        "last": last,
+        "theory": theory,
+        "bends": last > theory + SLACK,
+        "memory_grown": grown[-1][1],
+        "memory_last": slope(grown) if min(more for _, more in grown) > NOTICED else None,
     }
 
 
@@ -409,36 +431,35 @@ def with_exponents(curves: dict[str, Any]) -> dict[str, Any]:
 
 
 def drawn(result: dict[str, Any], file: Path) -> None:
-    """Time above, memory below, a column for each axis; PNG and SVG."""
+    """Time on the left, memory on the right, a row for each axis; PNG and SVG."""
     import matplotlib as mpl
 
     mpl.use("agg")
     import matplotlib.pyplot as plt
 
     curves: dict[str, Any] = result["curves"]
-    figure, panels = plt.subplots(2, len(curves), figsize=(4.2 * len(curves), 7.2), squeeze=False)
-    colors = {name: f"C{k}" for k, name in enumerate(OPERATIONS)}
-    for column, (axis, operations) in enumerate(curves.items()):
-        for name, own in operations.items():
+    figure, panels = plt.subplots(len(curves), 2, figsize=(12.5, 3.1 * len(curves)), squeeze=False)
+    for (axis, operations), (times, memory) in zip(curves.items(), panels, strict=True):
+        for k, (name, own) in enumerate(operations.items()):
             at = [point["at"] for point in own["points"]]
+            style = {"color": f"C{k}", "marker": "o", "markersize": 3.5, "linewidth": 1.3}
+            times.plot(at, [1e3 * point["seconds"] for point in own["points"]], **style)
             low, high = ([1e3 * point[end] for point in own["points"]] for end in ("lowest", "highest"))
-            said = OPERATIONS[name].said
-            style = {"color": colors[name], "marker": "o", "markersize": 3.5, "linewidth": 1.3}
-            time_ = [1e3 * point["seconds"] for point in own["points"]]
-            panels[0, column].plot(at, time_, label=f"{said}: {own['exponent']:.2f}, end {own['last']:.2f}", **style)
-            panels[0, column].fill_between(at, low, high, color=colors[name], alpha=0.15, linewidth=0)
-            memory = [max(point["megabytes"], 1.0) for point in own["points"]]
-            panels[1, column].plot(at, memory, label=f"{said}: {own['memory']:.2f}", **style)
-        for panel, what in zip(panels[:, column], ("ms", "MB beyond what is imported"), strict=True):
+            times.fill_between(at, low, high, color=f"C{k}", alpha=0.15, linewidth=0)
+            more = "" if own["memory_last"] is None else f", end {own['memory_last']:.2f}"
+            said = f"{OPERATIONS[name].said}\n  time {own['exponent']:.2f}, end {own['last']:.2f}"
+            label = f"{said}; memory {own['memory_grown']:+.0f} MB{more}"
+            memory.plot(at, [point["megabytes"] for point in own["points"]], label=label, **style)
+        for panel, what in ((times, "ms"), (memory, "MB beyond what is imported")):
             panel.set(xscale="log", yscale="log", xlabel=AXES[axis].said, ylabel=what)
+            low, high = panel.get_ylim()
+            panel.set_ylim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
             panel.grid(alpha=0.25, linewidth=0.5)
-            panel.legend(fontsize=7.5, frameon=False, loc="upper left")
-            bottom, top = panel.get_ylim()
-            panel.set_ylim(bottom, top * (top / bottom) ** 0.35)  # room for the legend
             panel.spines[["top", "right"]].set_visible(False)
+        memory.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
     for suffix in ("png", "svg"):
-        figure.savefig(file.with_suffix(f".{suffix}"), dpi=130)
+        figure.savefig(file.with_suffix(f".{suffix}"), dpi=110)
     plt.close(figure)
 
 
@@ -457,7 +478,7 @@ def main() -> None:
     found = with_exponents(measure(axes, asked.turns))
     result = {
         "what": "one thread; Half Cheetah's sizes in fast, one thing changed at a time; medians over the turns",
-        "command": "taskset -c 0 python benchmarks/scaling.py",
+        "command": "python benchmarks/scaling.py",
         "machine": {"processor": platform.machine(), "python": platform.python_version(), "cache": caches()},
         "turns": asked.turns,
         "load": {"before": load, "after": os.getloadavg()},

@@ -108,7 +108,7 @@ class Spent:
     useful: float = 0.0
     starting: float = 0.0
     again: float = 0.0
-    """On what had been done before."""
+    """On what had been done before, or had to be done once more."""
     losses: int = 0
 
 
@@ -117,7 +117,7 @@ class Simulated:
 
     def __init__(self, world: World, lengths: Mapping[str, Length], seed: int) -> None:
         self.world, self.lengths, self.spent = world, lengths, Spent()
-        self.now, self.looks = 0.0, 0
+        self.now, self.last, self.looks = 0.0, 0.0, 0
         self.draw = random.Random(seed)
         sizes = [min(world.per_node, left) for left in range(world.workers, 0, -world.per_node)]
         paces = [2.0 if self.draw.random() < world.slow else 1.0 for _ in sizes]
@@ -184,8 +184,9 @@ class Simulated:
         if min(worker.over, worker.lost) > self.now:
             return None
         worker.node.busy -= 1
+        self.last = self.now
         came_to_end = worker.over <= worker.lost
-        self._account(worker, (worker.over if came_to_end else worker.lost) - worker.begun, busy=worker.status == BUSY)
+        self._account(worker, (worker.over if came_to_end else worker.lost) - worker.begun, lost=not came_to_end)
         if came_to_end:
             status = worker.status
         else:
@@ -196,12 +197,14 @@ class Simulated:
             self._remind(*(self.now + pause + running.LOOK for pause in running.PAUSES))
         return Ended(status, loss="its node is gone")
 
-    def _account(self, worker: Attempt, seconds: float, *, busy: bool) -> None:
+    def _account(self, worker: Attempt, seconds: float, *, lost: bool) -> None:
         """What its time went into, and how far its trial is now."""
         name, pace, length = worker.name, worker.node.pace, self.lengths[worker.name]
         starting = min(seconds, pace * self.world.start)
-        worked = 0.0 if busy else (seconds - starting) / pace
-        again = min(worked, self.recorded[name] - self.kept[name]) if self.world.resumes else 0.0
+        worked = 0.0 if worker.status == BUSY else (seconds - starting) / pace
+        again = min(worked, self.recorded[name] - self.kept[name])
+        if lost and not self.world.resumes:
+            again = worked
         reached = self.kept[name] + worked
         self.spent.starting += starting
         self.spent.again += pace * again
@@ -244,11 +247,11 @@ def simulated(world: World, lengths: Mapping[str, Length], seed: int) -> dict[st
     least = max(work / world.workers, max(own.seconds for own in lengths.values()))
     busy = spent.useful + spent.starting + spent.again
     return {
-        "hours": engine.now / 3600,
-        "over_least": engine.now / least,
+        "hours": engine.last / 3600,
+        "over_least": engine.last / least,
         "starting": spent.starting / busy,
         "again": spent.again / busy,
-        "idle": 1 - busy / (world.workers * engine.now),
+        "idle": 1 - busy / (world.workers * engine.last),
         "losses": spent.losses,
         "failed": sum(not outcome.ended for outcome in outcomes),
         "failed_by_themselves": len(engine.doomed),
@@ -345,7 +348,9 @@ def drawn(result: dict[str, Any], file: Path) -> None:
     chosen = [row for row in result["rows"] if row["workers"] == COMPARED[-1]]
     begin = [0.0] * len(chosen)
     names = [row["case"].replace(", ", ",\n") for row in chosen]
-    for k, (part, said) in enumerate({"starting": "starts", "again": "done again", "idle": "nothing to do"}.items()):
+    for k, (part, said) in enumerate(
+        {"starting": "starts", "again": "work done again", "idle": "idle, or down"}.items()
+    ):
         share = [100 * row[part]["median"] * (1 if part == "idle" else 1 - row["idle"]["median"]) for row in chosen]
         right.barh(names, share, left=begin, color=f"C{k + 5}", label=said, height=0.6)
         begin = [a + b for a, b in zip(begin, share, strict=True)]

@@ -171,7 +171,7 @@ def growth(root: Path = ROOT) -> str:
     """Fitted exponents."""
     from benchmarks.scaling import AXES, OPERATIONS
 
-    rows = ["| with | of | from | to | exponent | at the end | by counting | memory at the end |", "|" + "---|" * 8]
+    rows = ["| with | of | from | to | exponent | at the end | by counting | memory |", "|" + "---|" * 8]
     for axis, operations in loaded("scaling", root)["curves"].items():
         for name, own in operations.items():
             first, last = own["points"][0], own["points"][-1]
@@ -179,7 +179,7 @@ def growth(root: Path = ROOT) -> str:
             rows.append(
                 f"| {AXES[axis].said}, {first['at']:,} to {last['at']:,} | {OPERATIONS[name].said} | {short(first)} | "
                 f"{short(last)} | {own['exponent']:.2f} | {own['last']:.2f}{mark} | {own['theory']:g} | "
-                f"{last['megabytes']:,.0f} MB |"
+                f"{own['memory_grown']:+,.0f} MB |"
             )
     return "\n".join(rows)
 

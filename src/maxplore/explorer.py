@@ -397,9 +397,7 @@ class Explorer:
 
     def save_file(self, path: Path, *, with_history: bool = True) -> None:
         """`save`, in a file of this name; without D, whoever loads it must have it from elsewhere."""
-        plain, groups = self._agent.frozen()
-        if not with_history:
-            del groups["history"]
+        plain, groups = self._agent.frozen(with_history=with_history)
         settings = {name: setting_to_plain(name, value) for name, value in self._settings.items()}
         about = {
             "kind": "explorer",

@@ -23,6 +23,11 @@ def test_four_equal_trials_on_two_workers_take_twice_as_long_as_one():
     assert found["idle"] == pytest.approx(0, abs=1e-3)
 
 
+def test_what_happens_after_the_last_trial_does_not_count():
+    found = simulated(World(workers=2, mtbf=1e9), equal(4), 0)
+    assert found["hours"] == near(2000)
+
+
 def test_a_start_costs_its_time():
     found = simulated(World(workers=2, start=100.0), equal(4), 0)
     assert found["hours"] == near(2200)
@@ -44,6 +49,7 @@ def test_a_failure_costs_what_is_lost_and_the_repair(monkeypatch, resumes, extra
     found = simulated(world, equal(1), 0)
     assert found["losses"] == 1
     assert found["hours"] == near(1000 + 60 + extra)
+    assert found["again"] == pytest.approx(extra / (1000 + extra))
     assert found["failed"] == 0
 
 

@@ -130,16 +130,16 @@ class Agent(ABC):
         """How long episodes are, if that is known."""
 
     @abstractmethod
-    def frozen(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """All that it knows: a plain description, and groups of arrays by name."""
+    def frozen(self, *, with_history: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All that it knows: a plain description, and groups of arrays by name; D among them or not."""
 
     @abstractmethod
     def thaw(self, plain: dict[str, Any], filled: Filled) -> None:
         """Know what `frozen` told; the arrays of a group come from `filled`."""
 
-    def _frozen_history(self) -> Transition:
-        """D without the room that is left in it."""
-        return jax.tree.map(lambda x: x[: self.steps], self.history.transitions)
+    def _frozen_history(self, wanted: bool) -> dict[str, Transition]:
+        """D without the room that is left in it, as a group; none if it is not wanted."""
+        return {"history": jax.tree.map(lambda x: x[: self.steps], self.history.transitions)} if wanted else {}
 
     def _thaw_history(self, steps: int, filled: Filled) -> None:
         if steps == 0:
@@ -235,9 +235,9 @@ class FiniteAgent(Agent):
     def figures(self) -> list[dict[str, float]]:
         return []  # it learns at every step: there are no rounds to report
 
-    def frozen(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def frozen(self, *, with_history: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
         plain = {"steps": self.steps, "horizon": self.world.horizon, "known_end": self.world.known_end}
-        return plain, {"history": self._frozen_history(), "mind": eqx.filter(self.mind, eqx.is_array)}
+        return plain, {**self._frozen_history(with_history), "mind": eqx.filter(self.mind, eqx.is_array)}
 
     def thaw(self, plain: dict[str, Any], filled: Filled) -> None:
         self.world = Finite(self.world.states, self.world.actions, plain["horizon"], plain["known_end"])

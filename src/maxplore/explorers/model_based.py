@@ -261,7 +261,7 @@ class ModelAgent(Agent):
     def latest(self) -> dict[str, float] | None:
         return _figures(self.rounds[-1]) if self.rounds else None
 
-    def frozen(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def frozen(self, *, with_history: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
         plain = {
             "steps": self.steps,
             "began": self._began,
@@ -276,7 +276,7 @@ class ModelAgent(Agent):
             "before": self._before is not None,
         }
         groups = {
-            "history": self._frozen_history(),
+            **self._frozen_history(with_history),
             "ensemble": eqx.filter(self.ensemble, eqx.is_array),
             "moments": self._moments,
             "solution": eqx.filter((self._policy, self._memory), eqx.is_array),
