@@ -1,6 +1,6 @@
 """What devices are worth: members dealt out to two of them, and many seeds in one program, as ratios.
 
-    python benchmarks/devices.py [--turns 5] [--out results/benchmarks/devices.json]
+    python benchmarks/devices.py [--turns 3] [--out results/benchmarks/devices.json]
 
 Both sides of a ratio are processes that stay, with everything compiled, and take turns: a busy moment hits both alike.
 A ratio is that of one turn; the median over the turns is told, with the least and the most.
@@ -11,6 +11,7 @@ A ratio is that of one turn; the median over the turns is told, with the least a
 """
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -58,9 +59,6 @@ class Worker:
 def work(what: list[Any]) -> None:
     """Compile, then do it once for every line that comes in."""
     todo = {"members": members, "plain": plain, "together": together}[what[0]](*what[1:])
-    sys.stdin.readline()
-    todo()
-    print(json.dumps([0.0, 0.0]), flush=True)
     for _ in sys.stdin:
         wall, cpu = time.perf_counter(), time.process_time()
         todo()
@@ -126,7 +124,7 @@ def together(seeds: list[int], devices: int) -> Callable[[], Any]:
 def raced(ones: list[Worker], others: list[Worker], turns: int) -> dict[str, Any]:
     """Seconds of the ones over those of the others, turn by turn. Those on one side work at the same time."""
     found: list[tuple[np.ndarray, np.ndarray]] = []
-    for _ in range(turns + 1):  # the first compiles
+    for _ in range(turns + 1):  # in the first, things are compiled
         sides: list[np.ndarray] = []
         for side in (ones, others):
             for worker in side:
@@ -149,7 +147,8 @@ def raced(ones: list[Worker], others: list[Worker], turns: int) -> dict[str, Any
     }
 
 
-def measured(turns: int) -> dict[str, Any]:
+def measured(turns: int, out: Path) -> dict[str, Any]:
+    """All races; what is known is written after each."""
     result: dict[str, Any] = {
         "command": f"python benchmarks/devices.py --turns {turns}",
         "cores": CORES,
@@ -160,39 +159,38 @@ def measured(turns: int) -> dict[str, Any]:
         "seeds_is": f"time of {CORES} processes, each with its share of the seeds in the plain loop, over that of one "
         f"program on {CORES} virtual devices: above 1, one program is faster; Mountain Car, fast, {STEPS} steps, all "
         "compiled before",
+        "members": {},
+        "seeds": {},
     }
-    result["members"] = {
-        f"{size}, {kind} step": raced(
-            [Worker(["members", size, kind, 1], 1, "")], [Worker(["members", size, kind, 2], 2, ONE_THREAD)], turns
-        )
-        for size in SIZES
-        for kind in ("gradient", "imagined")
-    }
-    result["seeds"] = {
-        str(count): raced(
-            [Worker(["plain", list(range(core, count, CORES))], 1, ONE_THREAD) for core in range(CORES)],
-            [Worker(["together", list(range(count)), CORES], CORES, ONE_THREAD)],
-            turns,
-        )
-        for count in SEEDS
-    }
-    result["load_after"] = [round(x, 1) for x in os.getloadavg()]
+    for size, kind in itertools.product(SIZES, ("gradient", "imagined")):
+        one, two = (["members", size, kind, count] for count in (1, 2))
+        found = raced([Worker(one, 1, "")], [Worker(two, 2, ONE_THREAD)], turns)
+        result["members"][f"{size}, {kind} step"] = found
+        written(result, out)
+    for count in SEEDS:
+        shares = [list(range(core, count, CORES)) for core in range(CORES)]
+        apart = [Worker(["plain", share], 1, ONE_THREAD) for share in shares]
+        found = raced(apart, [Worker(["together", list(range(count)), CORES], CORES, ONE_THREAD)], turns)
+        result["seeds"][str(count)] = found
+        written(result, out)
     return result
+
+
+def written(result: dict[str, Any], out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks/devices.json"))
     parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work is not None:
         work(arguments.work)
         return
-    result = measured(arguments.turns)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    print(json.dumps(measured(arguments.turns, arguments.out), indent=1))
 
 
 if __name__ == "__main__":

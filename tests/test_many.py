@@ -12,7 +12,6 @@ import pytest
 import maxplore
 from maxplore import Explorer, InputError, explore_many
 from maxplore.envs import MountainCar
-from maxplore.solvers import Gradient, GradientConfig
 
 STEPS, HORIZON = 19, 8
 QUICK: dict[str, Any] = {"preset": "smoke", "solver": "icem", "warm_up": 6, "plan_every": 5, "fresh_every": 2}
@@ -66,6 +65,14 @@ def by_hand(env, seed, **settings):
     return explorer
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quickly():
+    """Compiling is most of the time here."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(scope="module")
 def many():
     return explore_many(Block(), STEPS, seeds=(3, 4), **QUICK)
@@ -81,10 +88,12 @@ def test_each_seed_is_what_the_plain_loop_gives(many):
         np.testing.assert_allclose(list(own.values()), list(other.values()), rtol=1e-3, atol=1e-3)
 
 
-def test_each_seed_is_what_it_is_alone_and_seeds_differ(many):
-    (alone,) = explore_many(Block(), STEPS, seeds=(4,), **QUICK)
-    np.testing.assert_allclose(rows(many[1], "action"), rows(alone, "action"), atol=1e-4)
-    assert np.abs(rows(many[0], "action") - rows(many[1], "action")).min() > 1e-4
+def test_a_seed_is_the_same_in_any_company_and_seeds_differ(many):
+    same, other = explore_many(Block(), STEPS, seeds=(4, 9), **QUICK)
+    for name in ("state", "action", "next_state"):
+        np.testing.assert_array_equal(rows(many[1], name), rows(same, name))
+    for one in (many[0], other):
+        assert np.abs(rows(one, "action") - rows(same, "action"))[:6].min() > 1e-4, "of warm-up"
 
 
 def test_what_comes_back_are_explorers_like_any_other(many, tmp_path):
@@ -98,9 +107,8 @@ def test_what_comes_back_are_explorers_like_any_other(many, tmp_path):
 
 
 def test_episodes_that_end_early_begin_anew_and_the_end_is_learned():
-    """A policy by gradients, which remembers: some seeds fall off the table, each at its own time."""
-    solver = Gradient(GradientConfig(iterations=2, actors=2, horizon=2, lifetime=4, width=4))
-    fell = explore_many(Table(0.0), 14, seeds=range(3), preset="smoke", solver=solver, warm_up=8, plan_every=5)
+    """Each seed falls off the table at times of its own."""
+    fell = explore_many(Table(0.0), 12, seeds=3, **{**QUICK, "fresh_every": 1})
     for own in fell:
         ended = rows(own, "next_state")[:, 0] > 0
         np.testing.assert_array_equal(rows(own, "terminated"), ended)
