@@ -100,7 +100,8 @@ def beside_mbrl() -> tuple[Work, dict[str, Any]]:
     cem = {"plans": peers.CEM["rated"] - 2, "kept": 1, "beta": 0.0}  # one elite and the mean are rated besides
     icem = {"plans": peers.ICEM["drawn_here"], "kept": peers.ICEM["kept"]}
     for name, own in {"cem": cem, "icem": icem}.items():
-        config = IcemConfig(**{**peers.PLAN, **own}, spread=0.5)
+        settings: dict[str, Any] = {**peers.PLAN, **own, "spread": 0.5}
+        config = IcemConfig(**settings)
         work[name] = waited(planning(Icem(config), mdp, history), 1)
         rated = config.rounds * (config.plans + config.kept + 1)
         steps = rated * config.particles * config.horizon

@@ -78,7 +78,7 @@ def learner(members: int, depth: int, width: int) -> tuple[Callable[[int], Any],
     return learn, sum(x.numel() for x in own.parameters() if x.requires_grad)
 
 
-def planner(config: dict[str, Any]) -> tuple[Callable[[int], Any], int, int]:
+def planner(config: dict[str, Any]) -> tuple[Callable[[int], Any], int, float]:
     """Plans by an optimiser of the library, the parameters of the model, and the imagined steps of one plan."""
     own, _ = model(*ENSEMBLES["ensemble_5x2"])
     env = mbrl.models.ModelEnv(
@@ -88,8 +88,8 @@ def planner(config: dict[str, Any]) -> tuple[Callable[[int], Any], int, int]:
     config |= {"alpha": PLAN["momentum"], "device": "cpu", "lower_bound": "???", "upper_bound": "???"}
     optimizer = mbrl.planning.TrajectoryOptimizer(
         mbrl.planning.trajectory_opt.omegaconf.OmegaConf.create(config),
-        Spaces.action_space.low,
-        Spaces.action_space.high,
+        -np.ones(ACTION, np.float32),
+        np.ones(ACTION, np.float32),
         PLAN["horizon"],
     )
     rated = []

@@ -22,7 +22,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -224,7 +224,7 @@ class Simulated:
 
 
 @contextmanager
-def instead(engine: Simulated) -> Iterator[None]:
+def instead(engine: Simulated) -> Generator[None]:
     """The sweep's loop with this clock, and runs that are in no folder."""
     before = running.time, running.done
     running.time, running.done = engine, engine.done  # pyright: ignore[reportAttributeAccessIssue]

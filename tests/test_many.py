@@ -108,7 +108,8 @@ def test_what_comes_back_are_explorers_like_any_other(many, tmp_path):
 
 def test_episodes_that_end_early_begin_anew_and_the_end_is_learned():
     """Each seed falls off the table at times of its own."""
-    fell = explore_many(Table(0.0), 12, seeds=3, **{**QUICK, "fresh_every": 1})
+    settings: dict[str, Any] = {**QUICK, "fresh_every": 1}
+    fell = explore_many(Table(0.0), 12, seeds=3, **settings)
     for own in fell:
         ended = rows(own, "next_state")[:, 0] > 0
         np.testing.assert_array_equal(rows(own, "terminated"), ended)

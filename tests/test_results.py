@@ -59,6 +59,3 @@ def test_what_devices_are_worth_is_what_the_benchmark_says():
 def test_the_tables_of_scaling_are_those_of_the_benchmarks():
     page = scaling.PAGE.read_text()
     assert scaling.written(page) == page, "run python -m tools.scaling"
-    for name in ("scaling", "scheduler"):
-        for suffix in ("png", "svg"):
-            assert (ROOT / "results" / "benchmarks" / f"{name}.{suffix}").stat().st_size > 1000
