@@ -45,7 +45,7 @@ def test_links_lead_to_files_that_are_there(site):
 def test_every_public_name_is_in_the_reference(site):
     text = "".join(page.read_text() for page in sorted((site / "api").glob("*.html")))
     shown = {name.rpartition(".")[2] for name in re.findall(r'<h[23] id="(maxplore\.[\w.]+)"', text)}
-    modules = {"envs", "solvers", "tasks", "utilities"}
+    modules = {"devices", "envs", "solvers", "tasks", "utilities"}
     names = {*maxplore.__all__, *utilities.__all__, *solvers.__all__} - modules
     assert names <= shown, sorted(names - shown)
     assert "GROUP_BYTES" not in shown, "a module stands where a function of its name is meant"
