@@ -155,13 +155,14 @@ def scheduler(root: Path = ROOT) -> str:
             f"({over['lowest']:.3f} to {over['highest']:.3f}) | {' | '.join(cells)} | {losses['median']:.0f} |"
         )
     most = max(row["loop_ms"]["median"] for row in result["rows"])
-    left = sum(row["failed"]["highest"] - row["failed_by_themselves"]["highest"] for row in result["rows"])
+    left = {row["case"]: row["failed"]["highest"] - row["failed_by_themselves"]["highest"] for row in result["rows"]}
+    given_up = "; ".join(f"{count:.0f} where {case}" for case, count in left.items() if count > 0) or "none"
     return "\n".join(
         [
             *rows,
             "",
             f"{result['trials']:,} trials, medians of {result['seeds']} seeds, extremes in brackets. Trials that did "
-            f"not end, besides those that failed on their own: {left:.0f}. A look of the loop: up to {most:.2g} ms.",
+            f"not end, besides those that failed on their own: {given_up}. A look of the loop: up to {most:.2g} ms.",
         ]
     )
 
