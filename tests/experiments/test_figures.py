@@ -1,13 +1,13 @@
 """Every figure from end to end, at a size that only shows that everything works."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from maxplore.experiments import EXPERIMENTS, ant_maze, half_cheetah, mountain_car
-from maxplore.experiments.swept import Seen, marks_within
+from maxplore.experiments.kept import Seen
+from maxplore.experiments.swept import marks_within
 from maxplore.runs.directory import Folder
 from maxplore.sweep import Outcome
 from maxplore_cli import main
@@ -62,9 +62,7 @@ def check_more_seeds(folder, capsys):
 
 def test_the_maze_is_explored_cell_by_cell():
     places = [(0, 0), (0.1, 2.1), (9, 9), (0, 4), (2, 4), (0, 2)]
-    states = np.zeros((6, 31))
-    states[:, 2:4] = places
-    run = Seen(Path(), states, np.array([0, 0, 0, 1, 1, 1]), {})
+    run = Seen(np.array(places, np.float32), np.array([0, 0, 0, 1, 1, 1]))
     np.testing.assert_allclose(ant_maze.explored(run, np.array([1, 2, 3, 4, 5, 6])), np.array([1, 2, 2, 3, 4, 4]) / 7)
     x, y, when = np.array(ant_maze.positions([run], 6)).T
     np.testing.assert_allclose([x, y], np.array(places).T, atol=1e-3)

@@ -13,7 +13,7 @@ from maxplore.checks import counted
 from maxplore.commands.say import say, warn
 from maxplore.errors import InputError
 from maxplore.runs.interrupt import INTERRUPTED
-from maxplore.sweep import Engine, Local, run_all, status, study
+from maxplore.sweep import Engine, Keeper, Local, run_all, status, study
 from maxplore.sweep.gather import gather
 from maxplore.sweep.status import FAILED, Status
 
@@ -27,19 +27,21 @@ def sweep(asked: cli.Sweep) -> int:
     """Bring a study to its end, or show how it is doing."""
     if asked.workers is not None:
         counted("workers", asked.workers)
-    planned, out = _planned(asked)
+    planned, out, keeper = _planned(asked)
     if asked.status:
-        _show(status.read(planned.trials, out))
+        _show(status.read(planned.trials, out, keeper))
         return 0
     if asked.study.endswith(SUFFIX):
         study.check(planned.trials)
     try:
         with engine_named(asked.engine, asked.address) as engine, _live() as show:
-            outcomes = run_all(planned.trials, out, engine=engine, workers=asked.workers, say=say, show=show)
+            outcomes = run_all(
+                planned.trials, out, engine=engine, workers=asked.workers, say=say, show=show, keeper=keeper
+            )
     except KeyboardInterrupt:
         warn(f"interrupted; every step is kept in {out}: the same command goes on")
         return INTERRUPTED
-    now = status.read(planned.trials, out)
+    now = status.read(planned.trials, out, keeper)
     say(f"{now.summary}; gathered in {gather(now, out)}")
     return 0 if all(outcome.ended for outcome in outcomes) else SOME_FAILED
 
@@ -48,8 +50,8 @@ SUFFIX = ".toml"
 """How the name of a file ends that is a study."""
 
 
-def _planned(asked: cli.Sweep) -> tuple[study.Study, Path]:
-    """What is to be run, and where to."""
+def _planned(asked: cli.Sweep) -> tuple[study.Study, Path, Keeper | None]:
+    """What is to be run, where to, and who keeps what a figure reads of it."""
     sizes: dict[str, Any] = {name: getattr(asked, name) for name in ("preset", "seeds", "steps", "methods")}
     given = {name: value for name, value in sizes.items() if value is not None}
     if asked.study.endswith(SUFFIX):
@@ -57,8 +59,9 @@ def _planned(asked: cli.Sweep) -> tuple[study.Study, Path]:
             name = next(iter(given))
             raise InputError(f"--{name} is given, expected none with a file: say it in {asked.study}")
         own = study.read(Path(asked.study))
-        return own, asked.out or Path("runs") / own.name
+        return own, asked.out or Path("runs") / own.name, None
     from maxplore.experiments import EXPERIMENTS, Asked
+    from maxplore.experiments.kept import Kept
     from maxplore.experiments.reproduce import made_of_runs
 
     if asked.study not in EXPERIMENTS:
@@ -66,7 +69,7 @@ def _planned(asked: cli.Sweep) -> tuple[study.Study, Path]:
     preset = given.pop("preset", "fast")
     figure = made_of_runs(asked.study, Asked(preset, **given))
     out = asked.out or usual_out(asked.study, preset)
-    return study.Study(asked.study, figure.trials), out
+    return study.Study(asked.study, figure.trials), out, Kept(out, figure.columns)
 
 
 def usual_out(figure: str, preset: str) -> Path:

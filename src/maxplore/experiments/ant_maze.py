@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from maxplore.envs.maze import CELL, CELLS, cell_at
+from maxplore.experiments.kept import Seen
 from maxplore.experiments.spec import Asked, Claim, Judge, Measured, Say, judged, resized
 from maxplore.experiments.swept import (
     ACTIVE,
     COMPARED,
     FIRST_SEED,
     REACTIVE,
-    Seen,
     better,
     checked_methods,
     curve,
@@ -61,8 +61,13 @@ class AntMazeFigure:
             for method in self.methods
         )
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Where the ant is."""
+        return 2, 3
+
     def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
-        runs, about = swept(self.trials, folder, say, engine)
+        runs, about = swept(self, folder, say, engine)
         marks = np.unique(np.linspace(0, self.steps, POINTS + 1).astype(int))[1:]
         shares = {name: np.array([explored(run, marks) for run in own]) for name, own in runs.items()}
         shown = runs["max" if "max" in runs else self.methods[0]]
@@ -107,7 +112,7 @@ class AntMazeFigure:
 
 def explored(run: Seen, marks: np.ndarray) -> np.ndarray:
     """The share of the seven cells that was visited by each mark. Where only noise can have been counts for nothing."""
-    cells = np.array([-1 if (cell := cell_at(float(x), float(y))) is None else cell for x, y in run.states[:, 2:4]])
+    cells = np.array([-1 if (cell := cell_at(float(x), float(y))) is None else cell for x, y in run.states])
     first = [np.argmax(cells == cell) if (cells == cell).any() else len(cells) for cell in range(len(CELLS))]
     return np.array([sum(at < mark for at in first) for mark in marks]) / len(CELLS)
 
@@ -119,7 +124,7 @@ def positions(runs: list[Seen], mark: int) -> list[list[float]]:
         episodes = run.episodes[:mark]
         begins = np.concatenate([[0], np.flatnonzero(np.diff(episodes)) + 1])
         when = (np.arange(mark) - begins[np.searchsorted(begins, np.arange(mark), side="right") - 1]) / EPISODE
-        rows.append(np.column_stack([run.states[:mark, 2:4], when]))
+        rows.append(np.column_stack([run.states[:mark], when]))
     every = np.concatenate(rows)
     return every[:: -(-len(every) // SHOWN)].round(3).tolist()
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from maxplore.experiments.kept import Seen
 from maxplore.experiments.oracle import SEED, STEPS, final, learn
 from maxplore.experiments.spec import Asked, Claim, Curve, Judge, Measured, Say, judged, resized
 from maxplore.experiments.swept import (
     ACTIVE,
     COMPARED,
     REACTIVE,
-    Seen,
     better,
     checked_methods,
     curve,
@@ -99,8 +99,13 @@ class HalfCheetahFigure:
             for method in self.methods
         )
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """None: tasks alone tell."""
+        return ()
+
     def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
-        runs, about = swept(self.trials, folder, say, engine)
+        runs, about = swept(self, folder, say, engine)
         oracles = {task: self.oracle(task, folder, say) for task in TASKS}
         curves: dict[str, Curve] = {}
         scores = {name: [paid(own, task, self.after) for task in TASKS] for name, own in runs.items()}

@@ -8,9 +8,8 @@ import numpy as np
 
 from maxplore.envs.mountain_car import FLAG, LEFT, MAX_SPEED, RIGHT
 from maxplore.experiments.spec import Asked, Claim, Judge, Measured, Say, resized
-from maxplore.experiments.swept import FIRST_SEED, Seen, curve, marks_within, named, swept
+from maxplore.experiments.swept import FIRST_SEED, curve, marks_within, named, swept
 from maxplore.sweep import Engine, Trial
-from maxplore.sweep.trial import landscape_file
 from maxplore.sweep.work import GRID
 
 MARKS = (100, 150, 220, 800)
@@ -50,10 +49,15 @@ class MountainCarFigure:
             for method in ("max", "random")
         )
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Position and velocity."""
+        return 0, 1
+
     def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
         marks = marks_within(MARKS, self.steps)
-        runs, about = swept(self.trials, folder, say, engine)
-        plains = np.stack([landscapes(run, marks) for run in runs["max"]])
+        runs, about = swept(self, folder, say, engine)
+        plains = np.stack([[run.landscapes[mark] for mark in marks] for run in runs["max"]])
         flags = [first_at_flag(run.states) for run in runs["max"]]
         unknown = plains.mean(axis=(2, 3))
         cells = {
@@ -106,12 +110,6 @@ class MountainCarFigure:
         panels[0, 0].set_ylabel("velocity")
         figure.colorbar(ScalarMappable(scale, "viridis"), ax=panels, label="uncertainty, mean over actions (nats)")
         return figure
-
-
-def landscapes(run: Seen, marks: tuple[int, ...]) -> np.ndarray:
-    """The utility over the plane at every mark, `[marks, positions, velocities]`."""
-    files = [landscape_file(run.path, mark) for mark in marks]
-    return np.stack([np.load(file, allow_pickle=False)["utility"] for file in files])
 
 
 def first_at_flag(states: np.ndarray) -> float:

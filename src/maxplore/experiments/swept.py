@@ -1,5 +1,6 @@
 """Figures that are made of runs: a sweep of ordinary ones, which goes on where it was stopped, and takes more seeds."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -7,14 +8,11 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from maxplore.errors import InputError
+from maxplore.experiments.kept import Kept, Seen
 from maxplore.experiments.spec import Curve, Experiment, Judge, Measured, Say, quartiles
 from maxplore.experiments.statistics import Scores, difference
 from maxplore.methods import METHODS
-from maxplore.runs.directory import Folder
-from maxplore.runs.export import arrays
-from maxplore.runs.record import Record
 from maxplore.sweep import Engine, Trial, run_all
-from maxplore.sweep.trial import Solved, returns_of
 
 FIRST_SEED = 1000
 """Seeds that are reported begin here; what was tuned was tuned on others."""
@@ -28,25 +26,13 @@ ENOUGH_SEEDS = 3
 """With fewer, no method is called better than another."""
 
 
-class Seen(NamedTuple):
-    """What a run has seen, a row a step."""
-
-    path: Path
-    """Of the run."""
-    states: np.ndarray
-    """After each step."""
-    episodes: np.ndarray
-    tasks: dict[Solved, list[float]]
-    """Real returns, by task and the steps of D that it was solved from."""
-
-
 class Swept(NamedTuple):
     """What came of a sweep."""
 
     runs: dict[str, list[Seen]]
     """Of every method, those that came to their end."""
     about: dict[str, Any]
-    """For the summary: how many of each there were, and why others failed."""
+    """For the summary: how many of each there were, why others failed, and which code made them."""
 
 
 def checked_methods(methods: tuple[str, ...]) -> None:
@@ -71,6 +57,11 @@ class OfRuns(Experiment, Protocol):
         """All that it takes, by the name of each one's folder."""
         ...
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Those of a state that it reads, and that are kept."""
+        ...
+
     def run(self, folder: Path, say: Say, engine: Engine | None = None) -> Measured:
         """Do the work that is not done yet, with this engine."""
         ...
@@ -81,31 +72,30 @@ def named(trials: Iterable[Trial]) -> dict[str, Trial]:
     return {f"{trial.method}-{trial.seed}": trial for trial in trials}
 
 
-def swept(trials: Mapping[str, Trial], folder: Path, say: Say, engine: Engine | None = None) -> Swept:
-    """Bring all trials to their end, and read what they have seen.
+def swept(figure: OfRuns, folder: Path, say: Say, engine: Engine | None = None) -> Swept:
+    """Bring all trials of a figure to their end, and read what they have seen. What is kept of one stands for its run.
 
     One that fails is said to, and left out; an `InputError` if a method is left with none.
     """
-    outcomes = run_all(trials, folder, engine=engine, say=say)
+    from maxplore import __version__
+
+    trials, kept = figure.trials, Kept(folder, figure.columns)
+    outcomes = run_all(trials, folder, engine=engine, say=say, keeper=kept)
     failed = {outcome.name: outcome.reason for outcome in outcomes if not outcome.ended}
     runs: dict[str, list[Seen]] = {trial.method: [] for trial in trials.values()}
     for name, trial in trials.items():
         if name not in failed:
-            runs[trial.method].append(seen(trial, folder / "runs" / name))
+            runs[trial.method].append(kept.seen(name, trial))
     for method, own in runs.items():
         if not own:
             reason = next(why for name, why in failed.items() if trials[name].method == method)
             raise InputError(f"no run of {method} came to its end: {reason}")
-    return Swept(runs, {"runs": {method: len(own) for method, own in runs.items()}, "failed": failed})
-
-
-def seen(trial: Trial, path: Path) -> Seen:
-    """What the run in this folder has seen, as far as the trial goes."""
-    folder = Folder(path)
-    with Record.read(folder.record) as record:
-        rows = arrays(record, *folder.spaces(folder.read_config()))
-        tasks = returns_of(trial, record)
-    return Seen(path, rows["next_observations"][: trial.steps], rows["episodes"][: trial.steps], tasks)
+    makers = Counter(run.made_by for own in runs.values() for run in own)
+    others = sum(run.version != __version__ for own in runs.values() for run in own)
+    if others:
+        say(f"{others} of {makers.total()} trials are of another version of maxplore: made_by in summary.json has it")
+    counts = {method: len(own) for method, own in runs.items()}
+    return Swept(runs, {"runs": counts, "failed": failed, "made_by": dict(makers)})
 
 
 def curve(marks: tuple[int, ...], values: np.ndarray) -> Curve:

@@ -3,6 +3,6 @@
 from maxplore.sweep.engine import Ended, Engine
 from maxplore.sweep.local import Local
 from maxplore.sweep.running import Outcome, run_all
-from maxplore.sweep.trial import Done, Trial, done
+from maxplore.sweep.trial import Done, Keeper, Trial, done
 
-__all__ = ["Done", "Ended", "Engine", "Local", "Outcome", "Trial", "done", "run_all"]
+__all__ = ["Done", "Ended", "Engine", "Keeper", "Local", "Outcome", "Trial", "done", "run_all"]

@@ -11,8 +11,8 @@ from typing import Any
 from maxplore.errors import InputError
 from maxplore.runs.directory import Folder, write_text
 from maxplore.runs.record import Record
-from maxplore.sweep.status import DONE, Status
-from maxplore.sweep.trial import Trial, returns_of
+from maxplore.sweep.status import DONE, Row, Status
+from maxplore.sweep.trial import returns_of
 
 FIRST = ("trial", "state", "env", "method", "preset", "seed", "steps")
 """Columns that every study has."""
@@ -25,7 +25,7 @@ def gather(status: Status, folder: Path) -> Path:
     of each metric under its own name, and the mean return of a task as `TASK@STEPS`, by the steps of D that it was
     solved from. A trial that did not get to its end has as much as there is.
     """
-    rows = [_row(row.name, row.state, row.trial, folder / "runs" / row.name) for row in status.rows]
+    rows = [_row(row, folder / "runs" / row.name) for row in status.rows]
     names = dict.fromkeys(name for row in rows for name in row)
     others = sorted(name for name in names if name not in FIRST and not name.startswith(("env.", "settings.")))
     given = sorted(name for name in names if name.startswith(("env.", "settings.")))
@@ -37,9 +37,11 @@ def gather(status: Status, folder: Path) -> Path:
     return folder / "results.csv"
 
 
-def _row(name: str, state: str, trial: Trial, run: Path) -> dict[str, Any]:
+def _row(own: Row, run: Path) -> dict[str, Any]:
+    trial, steps = own.trial, min(own.done.steps, own.trial.steps)
+    first = (own.name, own.state, trial.env, trial.method, trial.preset, trial.seed, steps)
     row: dict[str, Any] = {
-        **dict(zip(FIRST, (name, state, trial.env, trial.method, trial.preset, trial.seed, 0), strict=True)),
+        **dict(zip(FIRST, first, strict=True)),
         **_named("env", trial.env_kwargs),
         **_named("settings", trial.settings),
     }
@@ -55,7 +57,7 @@ def _row(name: str, state: str, trial: Trial, run: Path) -> dict[str, Any]:
             for (task, steps), returns in returns_of(trial, record).items():
                 row[f"{task}@{steps}"] = sum(returns) / len(returns)
     except InputError:
-        if state == DONE:
+        if own.state == DONE:
             raise
     return row
 

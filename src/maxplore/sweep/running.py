@@ -15,7 +15,7 @@ from maxplore.sweep.journal import BEGAN, ENDED, FAILED, LOST, STOPPED, Journal
 from maxplore.sweep.local import Local
 from maxplore.sweep.status import DONE, RUNNING, WAITING, Row, Status
 from maxplore.sweep.status import FAILED as HAS_FAILED
-from maxplore.sweep.trial import NOTHING, Done, OtherRunError, Trial, done
+from maxplore.sweep.trial import NOTHING, Done, Keeper, OtherRunError, Trial, done, whole
 
 LOOK = 0.2
 """Seconds between two looks at the workers."""
@@ -43,12 +43,14 @@ def run_all(
     workers: int | None = None,
     say: Callable[[str], None],
     show: Callable[[Status], None] | None = None,
+    keeper: Keeper | None = None,
 ) -> list[Outcome]:
     """Bring all trials to their end, each a run in `folder/runs/NAME`. One that fails stops no other.
 
     A trial that is done is not touched; one that was begun goes on, and so does one that lost its worker. A
     `KeyboardInterrupt`, or a signal to end, ends the workers in good order first. Two of these commands in one folder
-    would stand in each other's way: the second is refused. `show` is told about once a second how things are.
+    would stand in each other's way: the second is refused. `show` is told about once a second how things are. What the
+    `keeper` has is done, too, and it is told of every trial as soon as that has ended.
     """
     folder = folder.absolute()
     for each in (folder / "runs", folder / "trials"):
@@ -57,7 +59,7 @@ def run_all(
         except OSError as error:
             raise InputError(f"{each} cannot be made a directory ({error.strerror}): give another --out") from error
     with Folder(folder / "trials").locked(), _interruptible():
-        sweep = _Sweep(trials, folder, engine or Local(), workers, say)
+        sweep = _Sweep(trials, folder, engine or Local(), workers, say, keeper)
         try:
             while sweep.waiting or sweep.running:
                 sweep.look()
@@ -84,9 +86,15 @@ class _Sweep:
     """Trials under way."""
 
     def __init__(
-        self, trials: Mapping[str, Trial], folder: Path, engine: Engine, workers: int | None, say: Callable[[str], None]
+        self,
+        trials: Mapping[str, Trial],
+        folder: Path,
+        engine: Engine,
+        workers: int | None,
+        say: Callable[[str], None],
+        keeper: Keeper | None = None,
     ) -> None:
-        self.trials, self.engine, self.most, self.say = trials, engine, workers, say
+        self.trials, self.engine, self.most, self.say, self.keeper = trials, engine, workers, say, keeper
         self.runs, self.orders = folder / "runs", folder / "trials"
         self.outcomes: dict[str, Outcome] = {}
         self.running: dict[str, _Running] = {}
@@ -100,7 +108,8 @@ class _Sweep:
         broken: dict[str, str] = {}
         for name, trial in trials.items():
             try:
-                self.known[name] = done(trial, self.runs / name)
+                has = keeper is not None and keeper.has(name, trial)
+                self.known[name] = whole(trial) if has else done(trial, self.runs / name)
             except OtherRunError:
                 raise
             except InputError as error:
@@ -109,7 +118,7 @@ class _Sweep:
             if name in broken:
                 self._fail(name, broken[name])
             elif self.known[name].ends(trial):
-                self.outcomes[name] = Outcome(name, ended=True)
+                self._keep(name, now=False)
             else:
                 self.waiting[name] = 0.0
         there = sum(outcome.ended for outcome in self.outcomes.values())
@@ -137,10 +146,10 @@ class _Sweep:
         seconds, trial = time.monotonic() - attempt.begun, self.trials[name]
         about: dict[str, Any] = {"seconds": round(seconds, 1), "where": ended.where}
         if ended.status == 0:
-            self.known[name] = Done(trial.steps, frozenset(trial.asked), frozenset(trial.landscapes))
-            self.outcomes[name] = Outcome(name, ended=True)
+            self.known[name] = whole(trial)
             self.journal.note(name, ENDED, gained=round(1 - attempt.share, 4), **about)
-            self._tell(name, f"done in {seconds / 60:.1f} minutes")
+            if self._keep(name, now=True):
+                self._tell(name, f"done in {seconds / 60:.1f} minutes")
             return
         gained, reason = self._seen(name) - attempt.share, ended.reason(self.orders / f"{name}.log")
         about["gained"] = round(max(gained, 0.0), 4)
@@ -153,6 +162,17 @@ class _Sweep:
             self.journal.note(name, LOST, reason=reason, **about)
             self.waiting[name] = time.monotonic() + PAUSES[self.idle[name]]
             self.say(f"{name}: {reason}; another goes on at step {self.known[name].steps}")
+
+    def _keep(self, name: str, *, now: bool) -> bool:
+        """A trial has ended: it is done once it is kept, too."""
+        try:
+            if self.keeper is not None:
+                self.keeper.keep(name, self.trials[name], now=now)
+        except InputError as error:
+            self._fail(name, str(error))
+            return False
+        self.outcomes[name] = Outcome(name, ended=True)
+        return True
 
     def _fail(self, name: str, reason: str, **about: Any) -> None:
         self.outcomes[name] = Outcome(name, False, reason)
@@ -193,6 +213,8 @@ class _Sweep:
             gained = max(self._seen(name) - attempt.share, 0.0)
             seconds = time.monotonic() - attempt.begun
             self.journal.note(name, STOPPED, seconds=round(seconds, 1), gained=round(gained, 4))
+            if self.known[name].ends(self.trials[name]):
+                self._keep(name, now=True)  # it ended meanwhile
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from rich.text import Text
 from maxplore.errors import InputError
 from maxplore.runs.directory import Folder
 from maxplore.sweep import journal
-from maxplore.sweep.trial import NOTHING, Done, Trial, done
+from maxplore.sweep.trial import NOTHING, Done, Keeper, Trial, done, whole
 
 DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
 STYLES = {DONE: "green", RUNNING: "bold", FAILED: "red", WAITING: "dim"}
@@ -128,17 +128,19 @@ def _columns(rows: list[Row]) -> list[tuple[str, ...]]:
     return [column for number, column in enumerate(columns) if number < ALWAYS or any(column[1:])]
 
 
-def read(trials: Mapping[str, Trial], folder: Path) -> Status:
-    """How the trials in this folder are, whoever is at them."""
+def read(trials: Mapping[str, Trial], folder: Path, keeper: Keeper | None = None) -> Status:
+    """How the trials in this folder are, whoever is at them; what the keeper has is done."""
     orders, past = folder / "trials", journal.read(folder / "trials")
     at_work = Folder(orders).writer is not None
-    rows = [_row(name, trial, folder / "runs" / name, past.get(name), at_work) for name, trial in trials.items()]
+    rows = [
+        _row(name, trial, folder / "runs" / name, past.get(name), at_work, keeper) for name, trial in trials.items()
+    ]
     return Status(rows, max(1, sum(row.state == RUNNING for row in rows)))
 
 
-def _row(name: str, trial: Trial, run: Path, past: journal.Past | None, at_work: bool) -> Row:
+def _row(name: str, trial: Trial, run: Path, past: journal.Past | None, at_work: bool, keeper: Keeper | None) -> Row:
     try:
-        found = done(trial, run)
+        found = whole(trial) if keeper is not None and keeper.has(name, trial) else done(trial, run)
     except InputError as error:
         return Row(name, FAILED, trial, NOTHING, (past or journal.Past())._replace(reason=str(error)))
     last = past.event if past is not None else ""

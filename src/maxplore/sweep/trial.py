@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from maxplore.errors import InputError
 from maxplore.runs.directory import Folder, write_text
@@ -50,11 +50,15 @@ class Trial:
     def read(cls, file: Path) -> "Trial":
         """What was put down, or an `InputError`."""
         try:
-            plain: dict[str, Any] = json.loads(file.read_text())
-            plain |= {name: tuple(plain[name]) for name in ("landscapes", "tasks", "after")}
-            return cls(**plain)
+            return cls.of(json.loads(file.read_text()))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{file} is no trial, or damaged ({type(error).__name__}: {error})") from None
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> "Trial":
+        """What JSON has of it; a `TypeError` or `KeyError` if that is none."""
+        own: dict[str, Any] = {**told, **{name: tuple(told[name]) for name in ("landscapes", "tasks", "after")}}
+        return cls(**own)
 
 
 class OtherRunError(InputError):
@@ -85,6 +89,24 @@ class Done(NamedTuple):
 NOTHING = Done(0, frozenset(), frozenset())
 
 
+def whole(trial: Trial) -> Done:
+    """How far a trial is that has ended."""
+    return Done(trial.steps, frozenset(trial.asked), frozenset(trial.landscapes))
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """Keeps what came of trials elsewhere: one that it has is done, whether its run is there or not."""
+
+    def has(self, name: str, trial: Trial) -> bool:
+        """Whether all of the trial is kept; an `InputError` if that cannot be told, or it is another."""
+        ...
+
+    def keep(self, name: str, trial: Trial, *, now: bool) -> None:
+        """A trial has ended, just now or before: keep what came of it."""
+        ...
+
+
 def done(trial: Trial, path: Path) -> Done:
     """How far the trial in this folder is; an `InputError` if it holds another run.
 
@@ -96,7 +118,7 @@ def done(trial: Trial, path: Path) -> Done:
         return NOTHING
     config = folder.read_config()
     for name in ("env", "env_kwargs", "method", "preset", "seed", "settings"):
-        own, asked = getattr(config, name), _plain(getattr(trial, name))
+        own, asked = getattr(config, name), plain(getattr(trial, name))
         if own != asked:
             raise OtherRunError(f"{path} has a run with {name} {own!r}, expected {asked!r}: give another --out")
     if folder.written_elsewhere:
@@ -112,10 +134,15 @@ def done(trial: Trial, path: Path) -> Done:
 
 
 def returns_of(trial: Trial, record: Record) -> dict[Solved, list[float]]:
-    """Real returns of what was solved as the trial has it; what somebody else solved in the same run is not its."""
-    asked = (0, _plain(trial.solving))
+    """Real returns of what was solved as the trial has it."""
+    return {own: row["returns"] for own, row in solved_of(trial, record).items()}
+
+
+def solved_of(trial: Trial, record: Record) -> dict[Solved, dict[str, Any]]:
+    """Rows of what was solved as the trial has it; what somebody else solved in the same run is not its."""
+    asked = (0, plain(trial.solving))
     return {
-        (row["task"], row["step"]): row["returns"]
+        (row["task"], row["step"]): row
         for row in record.tasks()
         if (row["seed"], row["settings"]) == asked
         and len(row["returns"]) == trial.episodes
@@ -128,5 +155,6 @@ def landscape_file(path: Path, steps: int) -> Path:
     return path / "landscapes" / f"{steps:010d}.npz"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """As JSON has it."""
     return json.loads(json.dumps(value))
