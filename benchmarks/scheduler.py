@@ -4,7 +4,7 @@
 
 Which trial is next, and what becomes of one whose worker is gone, is decided by the code that decides it in a real
 sweep; only workers, machines and time are imagined. Trials last as long as runs were measured to (processor time of
-results/benchmarks/*.json, drawn with replacement), in the order of a study: environment by environment. Nodes have 16
+results/benchmarks/*.json, drawn with replacement), in the order of a study: seeds change slowest. Nodes have 16
 workers. They fail at random, come back, and take their workers with them; one in twenty is half as fast; a few trials
 fail on their own. A start costs what results/benchmarks/startup.json says. A trial that goes on lives through the steps
 since its last checkpoint again; a lock that a dead node held is free after a while.
@@ -36,6 +36,10 @@ CHECKPOINT = 500
 """Steps between two checkpoints of a run."""
 
 
+SEED_BY_SEED, KIND_BY_KIND, LONGEST_FIRST = "seed by seed", "kind by kind", "longest first"
+"""As a study has it; one environment and method after the other; by somebody who knows how long each will take."""
+
+
 @dataclass(frozen=True)
 class World:
     """Machines, and what may happen to them. Times are in seconds."""
@@ -56,7 +60,10 @@ class World:
     """Share of trials that fail on their own, somewhere on the way."""
     resumes: bool = True
     """Or begins anew whatever lost its worker."""
-    longest_first: bool = False
+    order: str = SEED_BY_SEED
+    """Which trials are begun first."""
+    tail: bool = True
+    """Whether the last of them go by their length, as far as the sweep knows it by then."""
 
 
 class Length(NamedTuple):
@@ -226,18 +233,21 @@ class Simulated:
 @contextmanager
 def instead(engine: Simulated) -> Generator[None]:
     """The sweep's loop with this clock, and runs that are in no folder."""
-    before = running.time, running.done
+    before = running.time, running.done, running.TAIL
     running.time, running.done = engine, engine.done  # pyright: ignore[reportAttributeAccessIssue]
+    running.TAIL = running.TAIL if engine.world.tail else 0
     try:
         yield
     finally:
-        running.time, running.done = before
+        running.time, running.done, running.TAIL = before
 
 
 def simulated(world: World, lengths: Mapping[str, Length], seed: int) -> dict[str, float]:
     """One sweep from its beginning to its end, in figures."""
-    order = sorted(lengths, key=lambda name: -lengths[name].seconds) if world.longest_first else list(lengths)
-    trials = {name: Imagined("any", "max", 0, lengths[name].steps) for name in order}
+    order = list(lengths)
+    if world.order != SEED_BY_SEED:
+        order.sort(key=None if world.order == KIND_BY_KIND else lambda name: -lengths[name].seconds)
+    trials = {name: Imagined(name.partition("-")[0], "max", 0, lengths[name].steps) for name in order}
     engine = Simulated(world, lengths, seed)
     begin = time.process_time()
     with tempfile.TemporaryDirectory() as folder, instead(engine):
@@ -269,9 +279,10 @@ def measured(results: Path) -> list[list[Length]]:
 
 
 def drawn_lengths(groups: list[list[Length]], count: int, seed: int) -> dict[str, Length]:
-    """So many trials, equally many of each group, one group after the other as in a study."""
+    """So many trials, equally many of each group, seed by seed as in a study; names sort group by group."""
     draw = random.Random(seed)
-    return {f"{k:05d}": draw.choice(groups[k * len(groups) // count]) for k in range(count)}
+    places = [divmod(k, len(groups)) for k in range(count)]
+    return {f"{group:02d}-{number:05d}": draw.choice(groups[group]) for number, group in places}
 
 
 HOUR = 3600.0
@@ -286,7 +297,9 @@ def cases(start: float) -> dict[str, dict[str, Any]]:
     often = usual | {"mtbf": 2 * HOUR}
     return {
         "as it is": usual,
-        "longest first": usual | {"longest_first": True},
+        "in the study's order to the end": usual | {"tail": False},
+        "kind by kind to the end": usual | {"order": KIND_BY_KIND, "tail": False},
+        "longest first, known beforehand": usual | {"order": LONGEST_FIRST, "tail": False},
         "nothing fails, all nodes alike": {"start": start},
         "a node fails every 2 hours": often,
         "a node fails every 2 hours, lost trials begin anew": often | {"resumes": False},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.scheduler import Length, Simulated, World, simulated
+from benchmarks.scheduler import LONGEST_FIRST, SEED_BY_SEED, Length, Simulated, World, drawn_lengths, simulated
 from maxplore.sweep import running
 
 
@@ -72,7 +72,7 @@ def test_what_fails_on_its_own_is_not_tried_again():
 
 def test_the_longest_first_leaves_no_tail():
     lengths = equal(4, 100.0) | {"long": Length(400.0, 1000)}
-    given, sorted_ = (simulated(World(workers=2, longest_first=first), lengths, 0) for first in (False, True))
+    given, sorted_ = (simulated(World(2, order=o, tail=False), lengths, 0) for o in (SEED_BY_SEED, LONGEST_FIRST))
     assert given["hours"] == near(600)
     assert sorted_["hours"] == near(400)
 
@@ -84,3 +84,20 @@ def test_all_trials_end_though_nodes_fail_again_and_again():
     assert found["losses"] > 20
     assert found["again"] > 0
     assert found == simulated(world, equal(100), 1) | {"loop_ms": found["loop_ms"]}
+
+
+def test_trials_come_in_the_order_of_a_study():
+    """Seeds change slowest, and by name one kind comes after the other."""
+    short, long = Length(10.0, 1), Length(1000.0, 1)
+    lengths = drawn_lengths([[short], [long]], 4, 0)
+    assert list(lengths.values()) == [short, long, short, long]
+    assert [lengths[name] for name in sorted(lengths)] == [short, short, long, long]
+
+
+@pytest.mark.parametrize(("tail", "seconds"), [(False, 150), (True, 130)])
+def test_long_trials_are_not_left_for_the_end(tail, seconds):
+    """Two workers, short trials of 10 seconds, long ones of 100. In the study's order the last long one begins at 50;
+    but once a short one has ended, what nobody knows the length of goes first, and short ones fill up the rest."""
+    names = ("short-1", "long-1", "short-2", "short-3", "short-4", "short-5", "long-2")
+    lengths = {name: Length(10.0 if name.startswith("short") else 100.0, 100) for name in names}
+    assert simulated(World(workers=2, tail=tail), lengths, 0)["hours"] == near(seconds)

@@ -1,5 +1,6 @@
 """All trials to their end, by whatever engine: which one is next, and what to do when a worker ends."""
 
+import math
 import signal
 import threading
 import time
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from maxplore.errors import InputError
 from maxplore.runs.directory import Folder
-from maxplore.sweep.engine import Ended, Engine
+from maxplore.sweep.engine import BUSY, Ended, Engine
 from maxplore.sweep.journal import BEGAN, ENDED, FAILED, LOST, STOPPED, Journal
 from maxplore.sweep.local import Local
 from maxplore.sweep.status import DONE, RUNNING, WAITING, Row, Status
@@ -24,6 +25,11 @@ SHOWN = 1.0
 PAUSES = (0.5, 2.0, 10.0, 40.0, 120.0)
 """Seconds until a trial that lost its worker gets another: the first if that one got any further, the next each time in
 a row that it did not; in the end it is given up. Together they outlast the lease of a lock that a dead machine held."""
+
+
+TAIL = 4
+"""Trials for each worker: when no more than these wait, long ones go first. Until then they go as the study has them, a
+bit of everything; but long ones that are begun last are what everybody waits for in the end."""
 
 
 class Outcome(NamedTuple):
@@ -101,10 +107,17 @@ class _Sweep:
         self.waiting: dict[str, float] = {}
         """Trials, and not before when they are begun."""
         self.idle = dict.fromkeys(trials, 0)
-        """Attempts in a row that got no further."""
+        """Attempts in a row that got no further,"""
+        self.barred = dict.fromkeys(trials, 0)
+        """and that did not even get in: somebody, or somebody who died, has the lock."""
         self.known = dict[str, Done]()
         self.shown = 0.0
         self.journal = Journal(self.orders)
+        self.took: dict[Any, tuple[float, float]] = {}
+        """Seconds, and how much of a trial was done in them, by its kind."""
+        for name, past in self.journal.past.items():
+            if name in trials:
+                self._learn(name, past.seconds, past.gained)
         broken: dict[str, str] = {}
         for name, trial in trials.items():
             try:
@@ -134,7 +147,10 @@ class _Sweep:
         now = time.monotonic()
         ready = [name for name, moment in self.waiting.items() if moment <= now]
         room = self.most or (self.engine.room() if ready else 0)
-        for name in ready[: max(0, room - len(self.running))]:
+        free = max(0, room - len(self.running))
+        if free and len(ready) <= TAIL * room:
+            ready.sort(key=self._ahead, reverse=True)
+        for name in ready[:free]:
             order = self.orders / f"{name}.json"
             self.trials[name].write(order)
             share = self.known[name].share(self.trials[name])
@@ -147,21 +163,36 @@ class _Sweep:
         about: dict[str, Any] = {"seconds": round(seconds, 1), "where": ended.where}
         if ended.status == 0:
             self.known[name] = whole(trial)
+            self._learn(name, seconds, 1 - attempt.share)
             self.journal.note(name, ENDED, gained=round(1 - attempt.share, 4), **about)
             if self._keep(name, now=True):
                 self._tell(name, f"done in {seconds / 60:.1f} minutes")
             return
         gained, reason = self._seen(name) - attempt.share, ended.reason(self.orders / f"{name}.log")
         about["gained"] = round(max(gained, 0.0), 4)
-        self.idle[name] = 0 if gained > 0 else self.idle[name] + 1
+        if ended.status == BUSY:
+            self.barred[name] += 1
+        else:
+            self.idle[name], self.barred[name] = 0 if gained > 0 else self.idle[name] + 1, 0
+        in_vain = self.barred[name] or self.idle[name]
         if not ended.may_go_on:
             self._fail(name, reason, **about)
-        elif self.idle[name] == len(PAUSES):
+        elif in_vain == len(PAUSES):
             self._fail(name, f"{reason}: given up, {len(PAUSES)} attempts in a row got no further", **about)
         else:
             self.journal.note(name, LOST, reason=reason, **about)
-            self.waiting[name] = time.monotonic() + PAUSES[self.idle[name]]
+            self.waiting[name] = time.monotonic() + PAUSES[in_vain]
             self.say(f"{name}: {reason}; another goes on at step {self.known[name].steps}")
+
+    def _learn(self, name: str, seconds: float, gained: float) -> None:
+        """So long it took to do so much of this trial."""
+        before = self.took.get(self.trials[name].kind, (0.0, 0.0))
+        self.took[self.trials[name].kind] = (before[0] + seconds, before[1] + gained)
+
+    def _ahead(self, name: str) -> float:
+        """About how many seconds a trial takes yet, by others of its kind; infinitely many while nobody knows."""
+        seconds, gained = self.took.get(self.trials[name].kind, (0.0, 0.0))
+        return (1 - self.known[name].share(self.trials[name])) * seconds / gained if gained > 0 else math.inf
 
     def _keep(self, name: str, *, now: bool) -> bool:
         """A trial has ended: it is done once it is kept, too."""

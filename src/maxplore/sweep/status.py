@@ -75,7 +75,7 @@ class Status:
         took = defaultdict[Any, Counter[str]](Counter)
         for row in self.rows:
             seconds, gained = row.effort
-            for kind in (None, _kind(row.trial)):
+            for kind in (None, row.trial.kind):
                 took[kind].update({"seconds": seconds, "gained": gained})  # pyright: ignore[reportArgumentType]
         if not took[None]["gained"]:
             return None
@@ -83,7 +83,7 @@ class Status:
             (1 - row.share) * own["seconds"] / own["gained"]
             for row in self.rows
             if row.state in (RUNNING, WAITING)
-            for own in (took[_kind(row.trial)] if took[_kind(row.trial)]["gained"] else took[None],)
+            for own in (took[row.trial.kind] if took[row.trial.kind]["gained"] else took[None],)
         ]
         return max(sum(each) / self.at_once, *each) if each else 0.0
 
@@ -151,11 +151,6 @@ def _row(name: str, trial: Trial, run: Path, past: journal.Past | None, at_work:
     else:
         state = FAILED if last == journal.FAILED else WAITING
     return Row(name, state, trial, found, past)
-
-
-def _kind(trial: Trial) -> tuple[Any, ...]:
-    """Trials that take about as long as each other."""
-    return trial.env, trial.method, trial.preset, trial.steps, len(trial.asked)
 
 
 def in_words(seconds: float) -> str:

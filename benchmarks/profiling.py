@@ -1,6 +1,6 @@
 """Where the time of a `fast` Half Cheetah run goes: compiled computation, the simulator, and what is neither.
 
-    python benchmarks/profile.py [--methods max jdrx] [--steps 500] [--before COMMIT]
+    python benchmarks/profiling.py [--methods max jdrx] [--steps 500] [--before COMMIT]
 
 An ordinary run, recorded and checkpointed, on one core; the first steps, where things are compiled, count for nobody.
 Compiled computation is what JAX's own profiler saw in execution, on any thread; the simulator is `step` and `reset` of
@@ -118,7 +118,7 @@ class Other:
     """A process that explores with the code in some folder, a turn at a time."""
 
     def __init__(self, source: Path, method: str) -> None:
-        command = [sys.executable, "-c", "import runpy; runpy.run_path('benchmarks/profile.py')['turns']()"]
+        command = [sys.executable, "-c", "import runpy; runpy.run_path('benchmarks/profiling.py')['turns']()"]
         path = os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
@@ -189,7 +189,7 @@ def main() -> None:
     result = {
         "what": "shares of a fast run's time; ask and tell contain compiled computation; outside is neither that "
         "nor the simulator",
-        "command": f"python benchmarks/profile.py --methods {' '.join(asked.methods)} --steps {asked.steps}{given}",
+        "command": f"python benchmarks/profiling.py --methods {' '.join(asked.methods)} --steps {asked.steps}{given}",
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "load": round(os.getloadavg()[0], 2)},
         "runs": rows,
         "compared": ratios,
