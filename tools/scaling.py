@@ -155,8 +155,14 @@ def scheduler(root: Path = ROOT) -> str:
             f"({over['lowest']:.3f} to {over['highest']:.3f}) | {' | '.join(cells)} | {losses['median']:.0f} |"
         )
     most = max(row["loop_ms"]["median"] for row in result["rows"])
-    left = {row["case"]: row["failed"]["highest"] - row["failed_by_themselves"]["highest"] for row in result["rows"]}
-    given_up = "; ".join(f"{count:.0f} where {case}" for case, count in left.items() if count > 0) or "none"
+    left = [
+        (
+            row["failed"]["highest"] - row["failed_by_themselves"]["highest"],
+            f"{row['workers']:,} workers, {row['case']}",
+        )
+        for row in result["rows"]
+    ]
+    given_up = "; ".join(f"{count:.0f} with {where}" for count, where in left if count > 0) or "none"
     return "\n".join(
         [
             *rows,
