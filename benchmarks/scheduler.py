@@ -9,8 +9,9 @@ workers. They fail at random, come back, and take their workers with them; one i
 fail on their own. A start costs what results/benchmarks/startup.json says. A trial that goes on lives through the steps
 since its last checkpoint again; a lock that a dead node held is free after a while.
 
-Of each seed: the time until all is done over the least possible (all work spread evenly, or the longest trial), the
-share of the workers' time that was spent on starts and on work done twice, and the share that they had nothing to do.
+Of each seed: the time until all is done over the least possible (all work spread evenly, that of trials that will fail
+counted in full, or the longest trial), how much of the time that workers were busy was spent on starts and on work done
+twice, and the share of all time that they had nothing to do.
 Writes scheduler.json, scheduler.png and scheduler.svg.
 """
 
@@ -265,6 +266,7 @@ def simulated(world: World, lengths: Mapping[str, Length], seed: int) -> dict[st
         "losses": spent.losses,
         "failed": sum(not outcome.ended for outcome in outcomes),
         "failed_by_themselves": len(engine.doomed),
+        "given_up": sum(not outcome.ended and outcome.name not in engine.doomed for outcome in outcomes),
         "loop_ms": 1e3 * took / engine.looks,
     }
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,3 +60,17 @@ def test_what_devices_are_worth_is_what_the_benchmark_says():
 def test_the_tables_of_scaling_are_those_of_the_benchmarks():
     page = scaling.PAGE.read_text()
     assert scaling.written(page) == page, "run python -m tools.scaling"
+
+
+def test_trials_that_were_given_up_are_told_whatever_the_number_of_workers(tmp_path):
+    def row(workers: int, failed: int) -> dict[str, Any]:
+        names = ("over_least", "losses", "starting", "again", "idle", "hours", "loop_ms", "failed_by_themselves")
+        figures = {**dict.fromkeys(names, 0.0), "failed": failed}
+        spread = {name: dict.fromkeys(("median", "lowest", "highest"), value) for name, value in figures.items()}
+        return {"case": "nodes fail", "workers": workers, **spread}
+
+    folder = tmp_path / "results" / "benchmarks"
+    folder.mkdir(parents=True)
+    rows = [row(100, 3), row(1000, 0)]
+    (folder / "scheduler.json").write_text(json.dumps({"trials": 10, "seeds": 1, "rows": rows}))
+    assert "besides those that failed on their own: 3 with 100 workers, nodes fail." in scaling.scheduler(tmp_path)

@@ -146,23 +146,24 @@ def starts(root: Path = ROOT) -> str:
 def scheduler(root: Path = ROOT) -> str:
     """What the simulation says."""
     result = loaded("scheduler", root)
-    rows = ["| case | workers | hours | over the least | starts | done again | idle | losses |", "|" + "---|" * 8]
+    head = "| case | workers | hours | over the least | starts | done again | idle | losses | given up |"
+    rows = [head, "|" + "---|" * 9]
     for row in result["rows"]:
         over, losses = row["over_least"], row["losses"]
         cells = [f"{row[part]['median']:.2%}" for part in ("starting", "again", "idle")]
         rows.append(
             f"| {row['case']} | {row['workers']:,} | {row['hours']['median']:,.1f} | {over['median']:.3f} "
-            f"({over['lowest']:.3f} to {over['highest']:.3f}) | {' | '.join(cells)} | {losses['median']:.0f} |"
+            f"({over['lowest']:.3f} to {over['highest']:.3f}) | {' | '.join(cells)} | {losses['median']:.0f} | "
+            f"{row['given_up']['median']:.0f} |"
         )
     most = max(row["loop_ms"]["median"] for row in result["rows"])
-    left = {row["case"]: row["failed"]["highest"] - row["failed_by_themselves"]["highest"] for row in result["rows"]}
-    given_up = "; ".join(f"{count:.0f} where {case}" for case, count in left.items() if count > 0) or "none"
     return "\n".join(
         [
             *rows,
             "",
-            f"{result['trials']:,} trials, medians of {result['seeds']} seeds, extremes in brackets. Trials that did "
-            f"not end, besides those that failed on their own: {given_up}. A look of the loop: up to {most:.2g} ms.",
+            f"{result['trials']:,} trials, medians of {result['seeds']} seeds, extremes in brackets. Starts, and work "
+            "done again, are shares of the time that workers were busy, idle is one of all their time. Given up are "
+            f"trials that lost their worker once too often. A look of the loop: up to {most:.2g} ms.",
         ]
     )
 

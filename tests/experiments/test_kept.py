@@ -3,6 +3,9 @@
 import csv
 import json
 import shutil
+import struct
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -189,9 +192,54 @@ def shortened(file: Path) -> None:
         np.savez(out, **(own | {"states": own["states"][:-1]}))
 
 
+def claiming(shape: str) -> Callable[[Path], None]:
+    """States that say they are as large as that."""
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}".encode()
+
+    def damage(file: Path) -> None:
+        with zipfile.ZipFile(file, "w") as out:
+            out.writestr("states.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
+
+    return damage
+
+
+def flagged(place: int, bits: int) -> Callable[[Path], None]:
+    """One byte of every entry in the list of contents is another."""
+
+    def damage(file: Path) -> None:
+        data, at = bytearray(file.read_bytes()), -1
+        while (at := data.find(b"PK\x01\x02", at + 1)) >= 0:
+            data[at + place] |= bits
+        file.write_bytes(data)
+
+    return damage
+
+
+def telling(**changed: Any) -> Callable[[Path], None]:
+    """Something else in `about`, or in place of an array."""
+
+    def damage(file: Path) -> None:
+        with np.load(file) as found:
+            own: dict[str, Any] = dict(found)
+        about = json.loads(str(own["about"]))
+        about |= {name: value for name, value in changed.items() if name in about}
+        own |= {name: value for name, value in changed.items() if name in own}
+        own["about"] = np.array(json.dumps(about))
+        with file.open("wb") as out:
+            np.savez(out, **own)
+
+    return damage
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        claiming("(100000000000000, 2)"),
+        claiming("(1" + 30 * "0" + ",)"),
+        claiming("(5, 2"),
+        flagged(10, 99),  # an unknown way to compress
+        flagged(8, 1),  # encrypted
+        telling(episodes=np.array(list("abcde"))),
         lambda file: file.write_bytes(file.read_bytes()[:-100]),
         lambda file: file.write_bytes(file.read_bytes().replace(b"\x00\x00", b"\x00\x01")),
         lambda file: file.write_bytes(b""),
@@ -218,6 +266,45 @@ def test_a_damaged_file_is_one_line_and_nothing_is_lost(damage, copied):
     assert all(each.ended for each in run_all(trials, copied, engine=engine, say=quiet, keeper=own))
     assert own.has("random-1000", trials["random-1000"])
     assert engine.begun == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"returns": [1.0, float("nan")]},
+        {"returns": "12"},
+        {"steps": float("inf")},
+        {"forecast": {"mean": "x", "low": 0.0, "high": 1.0}},
+        {"forecast": 3},
+    ],
+)
+def test_tasks_that_are_none_are_damage_too(row, tmp_path):
+    file = tmp_path / "one.npz"
+    seen = kept.Seen(np.zeros((20, 1), np.float32), np.zeros(20, np.int32), {}, {}, {10: np.zeros((3, 3), np.float32)})
+    kept.write(file, TRIAL, (0,), seen)
+    telling(tasks=[{"task": "capture-flag", "steps": 10, "returns": [1.0, 2.0], **row}])(file)
+    with pytest.raises(InputError, match=r"one.npz is no kept trial, or damaged"):
+        kept.read(file, TRIAL, (0,))
+    kept.write(file, TRIAL, (0,), seen._replace(landscapes={10: np.zeros(3, np.float32)}))
+    with pytest.raises(InputError, match=r"landscape 10 is float32 of \(3,\), expected a plane"):
+        kept.read(file, TRIAL, (0,))
+
+
+def test_what_would_unfold_to_more_than_memory_is_not_unfolded(tmp_path, monkeypatch):
+    file, seen = tmp_path / "one.npz", kept.Seen(np.zeros((20, 1), np.float32), np.zeros(20, np.int32))
+    kept.write(file, TRIAL, (0,), seen)
+    monkeypatch.setattr(kept, "MOST", 100)
+    with pytest.raises(InputError, match=r"it unfolds to .* bytes, expected at most 100"):
+        kept.read(file, TRIAL, (0,))
+
+
+def test_a_file_of_another_version_is_not_called_damaged(tmp_path):
+    """Or somebody would remove what took hours."""
+    file = tmp_path / "one.npz"
+    with file.open("wb") as out:
+        np.savez(out, about=np.array(json.dumps({"format": 2, "rows": []})))
+    with pytest.raises(OtherRunError, match=r"has format 2, expected 1: it is from another version of maxplore"):
+        kept.read(file, TRIAL, (0,))
 
 
 class Impatient(Here):

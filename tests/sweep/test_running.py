@@ -160,6 +160,33 @@ def test_how_it_is_doing_is_read_off_the_folder(tmp_path):
     assert journal.read(tmp_path / "trials")["new"].event == "began", "the torn line spoils no other"
 
 
+class Watched(Here):
+    """Somebody looks at the table from another terminal whenever a worker is begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[list[str]] = []
+
+    def room(self) -> int:
+        return 1
+
+    def start(self, order: Path, run: Path) -> Ended:
+        trials = {name: replace(TRIAL, seed=seed) for seed, name in enumerate(("one", "two"))}
+        self.seen.append([row.state for row in status.read(trials, run.parents[1]).rows])
+        return super().start(order, run)
+
+
+def test_what_a_killed_sweep_had_begun_waits_in_the_next(tmp_path):
+    trials = {name: replace(TRIAL, seed=seed) for seed, name in enumerate(("one", "two"))}
+    (tmp_path / "trials").mkdir()
+    notes = journal.Journal(tmp_path / "trials")
+    for name in trials:
+        notes.note(name, journal.BEGAN, share=0.0)
+    engine = Watched()
+    assert all(each.ended for each in run_all(trials, tmp_path, engine=engine, say=lambda _: None))
+    assert engine.seen == [["running", "waiting"], ["done", "running"]]
+
+
 def test_a_record_that_another_machine_writes_is_not_opened(tmp_path, monkeypatch):
     run, longer = tmp_path / "runs" / "one", replace(TRIAL, steps=22)
     work(TRIAL, run)
@@ -262,6 +289,7 @@ def test_a_figure_is_swept_where_reproducing_it_finds_it(tmp_path, monkeypatch, 
         (["mine.toml", "--address", "x:1"], "address is 'x:1' with the engine local, expected --engine ray"),
         (["mine.toml", "--engine", "slurm"], "invalid choice"),
         (["mine.toml", "--out", "file"], "file/runs cannot be made a directory"),
+        (["mine.toml", "--out", "file", "--status"], "journal.jsonl cannot be read (Not a directory): expected"),
         (["mine.toml", "--engine", "ray", "--address", "nowhere"], "address is 'nowhere', expected HOST:PORT"),
         (["mine.toml", "--engine", "ray", "--address", "127.0.0.1:1"], "nobody answers there"),
     ],

@@ -125,7 +125,9 @@ def test_names_are_those_of_folders_anywhere(tmp_path):
         (LEAST + 'tasks = ["fly"]', "tasks has 'fly', expected one of running"),
         (LEAST + "after = [5]", "after is given without tasks, expected both or none"),
         (LEAST + 'tasks = ["capture-flag"]\nafter = [11]', "after has 11, expected at most the 10 steps of a run"),
+        (LEAST + 'tasks = ["capture-flag"]\nafter = []', "after is empty with tasks, expected the steps"),
         (LEAST + "steps = 3", "is no TOML"),
+        (LEAST.replace("10", "1" * 5000), "is no TOML (Exceeds the limit"),
     ],
 )
 def test_bad_studies_are_one_line(tmp_path, text, message):

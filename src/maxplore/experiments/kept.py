@@ -5,9 +5,9 @@ columns of its states, what tasks were paid and promised, and which code made it
 """
 
 import json
+import math
 import subprocess
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import cache
@@ -27,7 +27,8 @@ FORMAT = 1
 """Of the file; a newer one is refused, not guessed at."""
 COVERED = ("steps", "after", "landscapes")
 """What a trial may have more of than is asked for; all else is the same, or it is another trial."""
-DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, RecursionError, zipfile.BadZipFile, zlib.error)
+MOST = 2**30
+"""Bytes of all arrays in a file; one that would unfold to more is no kept trial."""
 
 
 class Seen(NamedTuple):
@@ -162,12 +163,15 @@ def read(file: Path, trial: Trial, columns: tuple[int, ...]) -> Seen:
     try:
         held = _arrays(file)
         about = json.loads(str(held["about"]))
-        own, written = Trial.of(about["trial"]), about["format"]
+        if about["format"] != FORMAT:  # whose other parts nobody here knows
+            what = f"{file} has format {about['format']!r}, expected {FORMAT}: it is from another version of maxplore"
+            raise OtherRunError(f"{what}; give another --out")
+        own = Trial.of(about["trial"])
         seen = Seen(
             held["states"],
             held["episodes"],
             {_solved(row): _numbers(row["returns"], own.episodes) for row in about["tasks"]},
-            {_solved(row): Forecast(**row["forecast"]) for row in about["tasks"] if "forecast" in row},
+            {_solved(row): _promised(row["forecast"]) for row in about["tasks"] if "forecast" in row},
             {at: held[f"landscapes/{at}"] for at in own.landscapes},
             str(about["version"]),
             str(about["commit"]),
@@ -175,13 +179,18 @@ def read(file: Path, trial: Trial, columns: tuple[int, ...]) -> Seen:
         shape = (own.steps, len(about["columns"]))
         if seen.states.shape != shape or seen.episodes.shape != shape[:1] or seen.states.dtype != np.float32:
             raise ValueError(f"states are {seen.states.dtype} of {seen.states.shape}, expected float32 of {shape}")
-    except DAMAGED as error:
-        why = f"{type(error).__name__}: {error}"
+        if seen.episodes.dtype.kind != "i":
+            raise ValueError(f"episodes are {seen.episodes.dtype}, expected whole numbers")
+        for at, plane in seen.landscapes.items():
+            if plane.ndim != 2 or plane.dtype != np.float32:
+                raise ValueError(f"landscape {at} is {plane.dtype} of {plane.shape}, expected a plane of float32")
+    except OtherRunError:
+        raise
+    except Exception as error:  # a file from anywhere can break a reader in many ways
         again = "remove it, and the trial is taken from its run, or run again"
-        raise InputError(f"{file} is no kept trial, or damaged ({why}): {again}") from None
+        raise InputError(f"{file} is no kept trial, or damaged ({_why(error)}): {again}") from None
     names = [name for name in asdict(trial) if name not in COVERED]
     pairs = {
-        "format": (written, FORMAT),
         **{name: (plain(getattr(own, name)), plain(getattr(trial, name))) for name in names},
         "columns": (about["columns"], list(columns)),
     }
@@ -221,9 +230,15 @@ def _solved(row: Mapping[str, Any]) -> Solved:
 
 
 def _numbers(values: Any, count: int) -> list[float]:
-    if len(values) != count:
-        raise ValueError(f"{len(values)} returns, expected {count}")
+    if len(values) != count or not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+        raise ValueError(f"returns are {values!r}, expected {count} numbers")
     return [float(value) for value in values]
+
+
+def _promised(told: Any) -> Forecast:
+    if (found := _forecast(told)) is None:
+        raise ValueError(f"forecast is {told!r}, expected numbers for {', '.join(FORECAST)}")
+    return found
 
 
 def _forecast(told: Any) -> Forecast | None:
@@ -237,12 +252,21 @@ FORECAST = ("mean", "low", "high")
 
 
 def _arrays(file: Path) -> dict[str, np.ndarray]:
-    with file.open("rb") as data, np.load(data, allow_pickle=False) as found:  # by name it leaves a damaged file open
-        return {name: found[name] for name in found.files}
+    with file.open("rb") as data:  # by name, NumPy leaves a damaged file open
+        with zipfile.ZipFile(data) as held:
+            if (size := sum(each.file_size for each in held.infolist())) > MOST:
+                raise ValueError(f"it unfolds to {size} bytes, expected at most {MOST}")
+        data.seek(0)
+        with np.load(data, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+
+
+def _why(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def _landscape(file: Path) -> np.ndarray:
     try:
         return _arrays(file)["utility"].astype(np.float32)
-    except DAMAGED as error:
-        raise InputError(f"{file} is no landscape, or damaged ({type(error).__name__}: {error})") from None
+    except Exception as error:  # as above
+        raise InputError(f"{file} is no landscape, or damaged ({_why(error)})") from None

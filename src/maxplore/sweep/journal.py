@@ -74,6 +74,11 @@ def read(orders: Path) -> dict[str, Past]:
         lines = (orders / "journal.jsonl").read_text(errors="replace").splitlines()
     except FileNotFoundError:
         return past
+    except OSError as error:
+        path = orders / "journal.jsonl"
+        raise InputError(
+            f"{path} cannot be read ({error.strerror}): expected the file of a sweep, give another --out"
+        ) from None
     for text in lines:
         try:
             line = json.loads(text)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from maxplore.errors import InputError
 from maxplore.runs.directory import Folder
 from maxplore.sweep.engine import BUSY, Ended, Engine
-from maxplore.sweep.journal import BEGAN, ENDED, FAILED, LOST, STOPPED, Journal
+from maxplore.sweep.journal import BEGAN, ENDED, FAILED, LOST, STOPPED, Journal, Past
 from maxplore.sweep.local import Local
 from maxplore.sweep.status import DONE, RUNNING, WAITING, Row, Status
 from maxplore.sweep.status import FAILED as HAS_FAILED
@@ -134,6 +134,8 @@ class _Sweep:
                 self._keep(name, now=False)
             else:
                 self.waiting[name] = 0.0
+                if self.journal.past.get(name, Past()).event == BEGAN:
+                    self.journal.note(name, STOPPED)  # its sweep was killed: nobody is at it now
         there = sum(outcome.ended for outcome in self.outcomes.values())
         if there:
             say(f"{there} of {len(trials)} runs are there already")

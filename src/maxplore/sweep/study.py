@@ -60,7 +60,7 @@ def read(path: Path) -> Study:
         plain = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}): expected a study in TOML") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also one about a number that is too long to be read
         raise InputError(f"{path} is no TOML ({error}): expected a study") from None
     try:
         trials = dict(_trials(plain))
@@ -137,6 +137,8 @@ def _trial(plain: Mapping[str, Any], own: Mapping[str, Any], method: str, seed: 
         raise InputError("steps is missing, expected how long each run is")
     steps, tasks = counted("steps", told["steps"]), _words("tasks", told.get("tasks", []), empty=True)
     after = [counted("after", each) for each in _list("after", told.get("after", [steps] if tasks else []))]
+    if tasks and not after:
+        raise InputError("after is empty with tasks, expected the steps that each is solved from: leave it out for all")
     for name, given in (("after", after), ("solving", told.get("solving")), ("episodes", told.get("episodes"))):
         if given and not tasks:
             raise InputError(f"{name} is given without tasks, expected both or none")
