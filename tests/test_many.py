@@ -88,6 +88,17 @@ def test_each_seed_is_what_the_plain_loop_gives(many):
         np.testing.assert_allclose(list(own.values()), list(other.values()), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    "method", [{"solver": "gradient"}, {"method": "jdrx", "solver": "sac"}], ids=["gradient", "sac"]
+)
+def test_whatever_learns_the_policy_it_chooses_what_it_chooses_in_the_plain_loop(method):
+    settings = {**QUICK, **method}
+    (one,), alone = explore_many(Block(), STEPS, seeds=(3,), **settings), by_hand(Block(), 3, **settings)
+    for name in ("state", "action", "next_state"):
+        np.testing.assert_allclose(rows(one, name), rows(alone, name), atol=1e-3)
+    assert np.ptp(rows(one, "action")[7:]) > 0
+
+
 def test_a_seed_is_the_same_in_any_company_and_seeds_differ(many):
     same, other = explore_many(Block(), STEPS, seeds=(4, 9), **QUICK)
     for name in ("state", "action", "next_state"):
