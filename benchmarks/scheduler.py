@@ -358,7 +358,7 @@ def drawn(result: dict[str, Any], file: Path) -> None:
         bars = [[m - own["lowest"] for m, own in zip(middle, over, strict=True)]]
         bars += [[own["highest"] - m for m, own in zip(middle, over, strict=True)]]
         left.errorbar(at, middle, bars, marker="o", markersize=4, linewidth=1.3, capsize=3, color=f"C{k}", label=case)
-    left.set(xscale="log", xlabel="workers", ylabel="time over the least possible", ylim=(0.95, None))
+    left.set(xscale="log", xlabel="workers", ylabel="time over the least possible", ylim=(0.95, 2.1))
     left.legend(fontsize=7.5, frameon=False, loc="upper left")
     chosen = [row for row in result["rows"] if row["workers"] == COMPARED[-1]]
     begin = [0.0] * len(chosen)
