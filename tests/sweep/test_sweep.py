@@ -85,6 +85,7 @@ def test_workers_end_in_good_order_however_their_parent_ends(tmp_path, how):
         f"run_all({{'long': trial}}, Path({str(tmp_path)!r}), say=print)"
     )
     deaf = f"import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {{2}} if {how == signal.SIGKILL} else {{}})\n"
+    deaf += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # tests in the background inherit none
     parent = subprocess.Popen([sys.executable, "-c", deaf + program], stderr=subprocess.DEVNULL)  # as Ray's tasks are
     trial, path = replace(CAR, steps=10**6), tmp_path / "runs" / "long"
     while done(trial, path).steps < 10:
