@@ -52,7 +52,8 @@ class Step(NamedTuple):
 
 
 class ExplorationMDP(eqx.Module):
-    """The imagined MDP: each transition draws a member uniformly, samples from it, and pays the utility.
+    """The imagined MDP: each transition draws a member uniformly, samples from it, and pays the utility, which may also
+    decide on the member.
 
     A task's reward fits in the utility's place. All methods work on a batch of actors and are pure, so a
     solver compiles them into its own loop.
@@ -111,7 +112,8 @@ class ExplorationMDP(eqx.Module):
         key: PRNGKeyArray,
         member: Int[Array, " actors"] | None = None,
     ) -> Step:
-        """Where each actor goes, as one member of its own draw (or the `member` given) has it, and what that pays."""
+        """Where each actor goes, and what that pays: as one member of its own draw has it, or the one that the utility
+        decides on, or the `member` given."""
         return self.advance(states, actions, self.ensemble.chance(states.shape[0], key=key), member=member)
 
     def advance(
@@ -132,6 +134,8 @@ class ExplorationMDP(eqx.Module):
         if jnp.issubdtype(actions.dtype, jnp.floating):
             actions = finite_slope(actions)
         forecast = self._forecast(states, actions, apart)
+        if forecast is not None and member is None:
+            member = self.utility.decides(Outcome(self.ensemble, states, actions, states, forecast))
         if forecast is None and member is None:
             own, member = self.ensemble.dealt(states, actions, chance.hands)
         else:

@@ -1,10 +1,13 @@
 """Guards on a task's reward, against values worked out by hand."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from maxplore import ExplorationMDP
 from maxplore.models.gaussian import Gaussian
 from maxplore.utilities import Cautious, Task
+from tests.systems import known_ensemble
 
 TASK = Task(lambda s, a, s2: s2[0])
 # Three members, two transitions, two dimensions; in normalised-delta space, whose scale is (1/2, 2), mean (1/2, -1/2).
@@ -26,7 +29,30 @@ def test_the_price_is_the_mean_disagreement_of_dimensions(outcome_of):
     np.testing.assert_allclose(priced(outcome_of(FORECAST, next_state=NEXT)), [10 - 2 * np.sqrt(2), -10], rtol=1e-5)
 
 
-def test_the_most_pessimistic_member_counts_but_never_more_than_what_was_drawn(outcome_of):
-    """From 0 they expect 1/2, 2 and 1/2 of the first transition, and 1 of the second, where -10 was drawn."""
-    wary = Cautious(TASK, pessimistic=True)
-    np.testing.assert_allclose(wary(outcome_of(FORECAST, next_state=NEXT)), [0.5, -10.0], rtol=1e-5)
+def test_pessimism_follows_the_member_that_expects_least(outcome_of):
+    """From 0 they expect 1/2, 2 and 1/2 of the first transition, and 1 of the second: of equals, the first."""
+    outcome = outcome_of(FORECAST)
+    assert Cautious(TASK, pessimistic=True).needs_forecast
+    np.testing.assert_array_equal(Cautious(TASK, pessimistic=True).decides(outcome), [0, 0])
+    np.testing.assert_array_equal(Cautious(Task(lambda s, a, s2: -s2[0]), pessimistic=True).decides(outcome), [1, 0])
+    np.testing.assert_array_equal(Cautious(Task(lambda s, a, s2: -s2[1]), pessimistic=True).decides(outcome), [2, 0])
+    assert Cautious(TASK, penalty=1.0).decides(outcome) is None, "left to chance"
+
+
+def test_a_member_that_expects_no_number_decides_nothing(outcome_of):
+    task = Task(lambda s, a, s2: jnp.where(s2[0] < 1, jnp.nan, s2[0]))
+    np.testing.assert_array_equal(Cautious(task, pessimistic=True).decides(outcome_of(FORECAST)), [1, 0])
+
+
+def test_in_imagination_the_worst_happens_at_every_step():
+    """Members move by 0.2, 0.4 and -0.3 along the first dimension: after 6 steps of 0.1, whoever wants it large is at
+    6 (0.1 - 0.3), and whoever wants it small at 6 (0.1 + 0.4)."""
+    offsets = np.array([[0.2, -0.1], [0.4, 0.3], [-0.3, 0.1]])
+    ensemble = known_ensemble(offsets, variance=1e-4, key=jax.random.key(0))
+    for sign, worst in ((1.0, 2), (-1.0, 1)):
+        task = Task(lambda s, a, s2, sign=sign: sign * s2[0])
+        mdp = ExplorationMDP(ensemble, Cautious(task, pessimistic=True))
+        walk = mdp.rollout(lambda s, _: jnp.full(s.shape, 0.1), jnp.zeros((5, 2)), 6, key=jax.random.key(1))
+        np.testing.assert_allclose(walk.next_state[-1], np.tile(6 * (0.1 + offsets[worst]), (5, 1)), atol=0.15)
+        own = mdp.step(jnp.zeros((3, 2)), jnp.zeros((3, 2)), key=jax.random.key(2), member=jnp.arange(3))
+        np.testing.assert_allclose(own.next_state, offsets, atol=0.06, err_msg="a member that is given counts")

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Float, Int, Shaped
 
 from maxplore.errors import InputError
 from maxplore.models.ensemble import Ensemble
@@ -31,6 +31,11 @@ class Utility(eqx.Module):
 
     def divergence(self, outcome: Outcome) -> Float[Array, " batch"] | None:
         """The divergence in it, which saturates at ln N; None for a utility that has no such ceiling."""
+        return None
+
+    def decides(self, outcome: Outcome) -> Int[Array, " batch"] | None:
+        """Which member says where each imagined transition leads, whose next state is still unknown: that from which it
+        begins stands in its place. None leaves it to chance. Only a utility that `needs_forecast` is asked."""
         return None
 
     @property
