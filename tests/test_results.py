@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from maxplore import Forecast
+from maxplore.experiments import kept
+from maxplore.sweep import Trial
 from tools import claims, continuous, costs, devices, durability, exploitation, scaling
 from tools.claims import ROOT
 
@@ -45,6 +49,20 @@ def test_the_costs_are_those_of_the_benchmarks():
 def test_the_table_of_exploitation_is_that_of_the_benchmarks():
     page = exploitation.PAGE.read_text()
     assert exploitation.written(page) == page, "run python -m tools.exploitation"
+
+
+def test_what_trials_were_paid_is_beside_what_was_promised(tmp_path):
+    """Two of three episodes lie in the interval."""
+    assert exploitation.cheetah(tmp_path) == exploitation.NOT_YET
+    trial = Trial("maxplore/HalfCheetah-v0", "max", 1010, 20, tasks=("running",), after=(20,))
+    states, of = np.zeros((20, 0), np.float32), {("running", 20): [310.0, 324.0, 90.5]}
+    seen = kept.Seen(states, np.zeros(20, np.int32), of, {("running", 20): Forecast(320.0, 250.0, 380.0)})
+    folder = tmp_path / "results" / "half-cheetah" / "trials"
+    folder.mkdir(parents=True)
+    kept.write(folder / "max-1010.npz", trial, (), seen)
+    *_, row, _, share = exploitation.cheetah(tmp_path).splitlines()
+    assert row == "| running | 20 | max | 1010 | 242 | 310, 324, 90.5 | 250 to 380 | 67% |"
+    assert share == "Inside, of all 3 episodes: 67%; to reach: 70%."
 
 
 def test_the_cost_of_durability_is_that_of_the_benchmark():

@@ -44,6 +44,7 @@ SOLVING: dict[str, dict[str, Any]] = {
         "actors": 128,
         "solver_batch_size": 4096,
         "temperature": 0.4,
+        "pessimistic": False,
     },
     "smoke": {
         "members": 2,
