@@ -46,9 +46,9 @@ def test_the_costs_are_those_of_the_benchmarks():
     assert 1 < costs.paper_days() < 100
 
 
-def test_the_table_of_exploitation_is_that_of_the_benchmarks():
-    page = exploitation.PAGE.read_text()
-    assert exploitation.written(page) == page, "run python -m tools.exploitation"
+@pytest.mark.parametrize("path", exploitation.PAGES, ids=lambda path: path.stem)
+def test_the_tables_of_exploitation_are_those_of_the_benchmarks(path: Path):
+    assert exploitation.written(path) == path.read_text(), "run python -m tools.exploitation"
 
 
 def test_what_trials_were_paid_is_beside_what_was_promised(tmp_path):
