@@ -94,5 +94,8 @@ def test_a_command_is_understood(command):
 def test_the_readme_fits_on_two_screens_and_its_links_lead_somewhere():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 90
-    for link in re.findall(r"\]\((?!https:)([^)#]+)", text):
+    for link, place in re.findall(r"\]\((?!https:)([^)#]+)#?([^)]*)", text):
         assert (ROOT / link).exists(), link
+        if place:
+            heads = re.findall(r"^#+ (.+)$", (ROOT / link).read_text(), re.MULTILINE)
+            assert place in {re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-") for head in heads}, place

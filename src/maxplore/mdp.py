@@ -135,7 +135,7 @@ class ExplorationMDP(eqx.Module):
             actions = finite_slope(actions)
         forecast = self._forecast(states, actions, apart)
         if forecast is not None and member is None:
-            member = self.utility.decides(Outcome(self.ensemble, states, actions, states, forecast))
+            member = self.utility.decides(Outcome(self.ensemble, states, actions, states, forecast), chance.member)
         if forecast is None and member is None:
             own, member = self.ensemble.dealt(states, actions, chance.hands)
         else:

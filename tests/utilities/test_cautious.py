@@ -3,10 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from maxplore import ExplorationMDP
+from maxplore import CategoricalEnsemble, ExplorationMDP, InputError
 from maxplore.models.gaussian import Gaussian
-from maxplore.utilities import Cautious, Task
+from maxplore.utilities import ActionPenalty, Cautious, Task, WithReward
 from tests.systems import known_ensemble
 
 TASK = Task(lambda s, a, s2: s2[0])
@@ -30,18 +31,45 @@ def test_the_price_is_the_mean_disagreement_of_dimensions(outcome_of):
 
 
 def test_pessimism_follows_the_member_that_expects_least(outcome_of):
-    """From 0 they expect 1/2, 2 and 1/2 of the first transition, and 1 of the second: of equals, the first."""
-    outcome = outcome_of(FORECAST)
+    """From 0 they expect 1/2, 2 and 1/2 of the first transition, and 1 of the second. Of equals, from the draw on."""
+    outcome, least = outcome_of(FORECAST), Task(lambda s, a, s2: -s2[0])
     assert Cautious(TASK, pessimistic=True).needs_forecast
-    np.testing.assert_array_equal(Cautious(TASK, pessimistic=True).decides(outcome), [0, 0])
-    np.testing.assert_array_equal(Cautious(Task(lambda s, a, s2: -s2[0]), pessimistic=True).decides(outcome), [1, 0])
-    np.testing.assert_array_equal(Cautious(Task(lambda s, a, s2: -s2[1]), pessimistic=True).decides(outcome), [2, 0])
-    assert Cautious(TASK, penalty=1.0).decides(outcome) is None, "left to chance"
+    for drawn, of_two, of_three in ((0, 0, 0), (1, 2, 1), (2, 2, 2)):
+        chance = jnp.full(2, drawn)
+        decided = Cautious(TASK, pessimistic=True).decides(outcome, chance)
+        np.testing.assert_array_equal(decided, [of_two, of_three])
+        np.testing.assert_array_equal(Cautious(least, pessimistic=True).decides(outcome, chance), [1, of_three])
+        np.testing.assert_array_equal(Cautious(TASK, penalty=1.0).decides(outcome, chance), chance, "left to chance")
+
+
+def test_where_all_expect_the_same_the_draw_counts():
+    """A reward for being alive tells members apart in nothing: all of them are asked, as without pessimism."""
+    ensemble = known_ensemble(np.array([[0.4], [-0.4], [-0.4]]), variance=1e-4, key=jax.random.key(0))
+    for around in (lambda task: task, lambda task: ActionPenalty(task, 0.1)):
+        mdp = ExplorationMDP(ensemble, around(Cautious(Task(lambda s, a, s2: 1.0), pessimistic=True)))
+        step = mdp.step(jnp.zeros((900, 1)), jnp.zeros((900, 1)), key=jax.random.key(1))
+        np.testing.assert_allclose((np.asarray(step.next_state) > 0).mean(), 1 / 3, atol=0.05)
+
+
+def test_what_is_put_around_it_leaves_the_decision_to_it():
+    ensemble = known_ensemble(np.array([[0.4], [-0.4], [0.1]]), variance=1e-4, key=jax.random.key(0))
+    wary = Cautious(TASK, pessimistic=True)
+    for utility in (wary, ActionPenalty(wary, 0.1), WithReward(wary, TASK, 0.5)):
+        step = ExplorationMDP(ensemble, utility).step(jnp.zeros((50, 1)), jnp.zeros((50, 1)), key=jax.random.key(1))
+        np.testing.assert_allclose(step.next_state, -0.4, atol=0.06)
+
+
+def test_a_price_needs_gaussian_members():
+    ensemble = CategoricalEnsemble(3, 2, key=jax.random.key(0))
+    mdp = ExplorationMDP(ensemble, Cautious(Task(lambda s, a, s2: 1.0), penalty=1.0))
+    with pytest.raises(InputError, match="needs a GaussianEnsemble"):
+        mdp.step(jnp.zeros(2, int), jnp.zeros(2, int), key=jax.random.key(1))
 
 
 def test_a_member_that_expects_no_number_decides_nothing(outcome_of):
     task = Task(lambda s, a, s2: jnp.where(s2[0] < 1, jnp.nan, s2[0]))
-    np.testing.assert_array_equal(Cautious(task, pessimistic=True).decides(outcome_of(FORECAST)), [1, 0])
+    decided = Cautious(task, pessimistic=True).decides(outcome_of(FORECAST), jnp.array([0, 2]))
+    np.testing.assert_array_equal(decided, [1, 2])
 
 
 def test_in_imagination_the_worst_happens_at_every_step():

@@ -1,7 +1,7 @@
 """A price on large actions, around any utility."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from maxplore.errors import InputError
 from maxplore.utilities.base import Outcome, Utility
@@ -25,3 +25,6 @@ class ActionPenalty(Utility):
 
     def divergence(self, outcome: Outcome) -> Float[Array, " batch"] | None:
         return self.utility.divergence(outcome)
+
+    def decides(self, outcome: Outcome, drawn: Int[Array, " batch"]) -> Int[Array, " batch"]:
+        return self.utility.decides(outcome, drawn)

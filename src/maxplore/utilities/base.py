@@ -33,10 +33,10 @@ class Utility(eqx.Module):
         """The divergence in it, which saturates at ln N; None for a utility that has no such ceiling."""
         return None
 
-    def decides(self, outcome: Outcome) -> Int[Array, " batch"] | None:
-        """Which member says where each imagined transition leads, whose next state is still unknown: that from which it
-        begins stands in its place. None leaves it to chance. Only a utility that `needs_forecast` is asked."""
-        return None
+    def decides(self, outcome: Outcome, drawn: Int[Array, " batch"]) -> Int[Array, " batch"]:
+        """Which member says where each imagined transition leads: the one `drawn`, or another. Its next state is still
+        unknown: that from which it begins stands in its place. Only a utility that `needs_forecast` is asked."""
+        return drawn
 
     @property
     def needs_forecast(self) -> bool:

@@ -11,14 +11,14 @@ from maxplore.utilities.task import Task
 
 
 class Cautious(Utility):
-    """The reward where all that members disagree about goes badly, minus `penalty` times how much they disagree."""
+    """The reward where each step goes as badly as any member expects, minus `penalty` times how much they disagree."""
 
     task: Task
     penalty: float = eqx.field(static=True, default=0.0)
     """Reward lost for a disagreement of one standard deviation of the delta, averaged over dimensions."""
     pessimistic: bool = eqx.field(static=True, default=False)
-    """Whether each step leads where the member has it that expects to be paid least: a plan then lives off no error
-    that any member does not share."""
+    """Whether each step leads where the member has it that expects to be paid least; of equals, one by chance. What
+    pays later, and whether the episode ends, is not looked at."""
     unit: float | Float[Array, ""] = 1.0
     """What counts as 1; an array if it changes, so that nothing is compiled anew."""
 
@@ -29,13 +29,18 @@ class Cautious(Utility):
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
         paid = self.task(outcome)
         if self.penalty > 0:
+            gaussian(outcome)
             paid = paid - self.penalty * disagreement(outcome.forecast.mean) / outcome.state.shape[1]
         return paid / self.unit
 
-    def decides(self, outcome: Outcome) -> Int[Array, " batch"] | None:
+    def decides(self, outcome: Outcome, drawn: Int[Array, " batch"]) -> Int[Array, " batch"]:
         if not self.pessimistic:
-            return None
+            return drawn
         change = jax.vmap(jax.vmap(gaussian(outcome).delta.denormalize))(outcome.forecast.mean)
         by_member = jax.vmap(jax.vmap(self.task.reward), in_axes=(None, None, 0))
         expected = by_member(outcome.state, outcome.action, outcome.state[None] + change)
-        return jnp.argmin(jnp.where(jnp.isfinite(expected), expected, jnp.inf), axis=0)
+        expected = jnp.where(jnp.isnan(expected), jnp.inf, expected)
+        # The search begins with the member drawn: of equals, which comes first is left to chance.
+        order = (jnp.arange(len(expected))[:, None] + drawn[None]) % len(expected)
+        least = jnp.argmin(jnp.take_along_axis(expected, order, axis=0), axis=0)
+        return (least + drawn) % len(expected)

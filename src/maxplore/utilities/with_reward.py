@@ -1,6 +1,6 @@
 """An external reward mixed into any utility: exploration that also minds a task."""
 
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from maxplore.utilities.base import Outcome, Utility
 from maxplore.utilities.task import Task
@@ -22,3 +22,6 @@ class WithReward(Utility):
 
     def divergence(self, outcome: Outcome) -> Float[Array, " batch"] | None:
         return self.utility.divergence(outcome)
+
+    def decides(self, outcome: Outcome, drawn: Int[Array, " batch"]) -> Int[Array, " batch"]:
+        return self.utility.decides(outcome, drawn)
