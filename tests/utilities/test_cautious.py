@@ -46,7 +46,7 @@ def test_where_all_expect_the_same_the_draw_counts():
     """A reward for being alive tells members apart in nothing: all of them are asked, as without pessimism."""
     ensemble = known_ensemble(np.array([[0.4], [-0.4], [-0.4]]), variance=1e-4, key=jax.random.key(0))
     for around in (lambda task: task, lambda task: ActionPenalty(task, 0.1)):
-        mdp = ExplorationMDP(ensemble, around(Cautious(Task(lambda s, a, s2: 1.0), pessimistic=True)))
+        mdp = ExplorationMDP(ensemble, around(Cautious(Task(lambda s, a, s2: jnp.ones(())), pessimistic=True)))
         step = mdp.step(jnp.zeros((900, 1)), jnp.zeros((900, 1)), key=jax.random.key(1))
         np.testing.assert_allclose((np.asarray(step.next_state) > 0).mean(), 1 / 3, atol=0.05)
 
@@ -61,7 +61,7 @@ def test_what_is_put_around_it_leaves_the_decision_to_it():
 
 def test_a_price_needs_gaussian_members():
     ensemble = CategoricalEnsemble(3, 2, key=jax.random.key(0))
-    mdp = ExplorationMDP(ensemble, Cautious(Task(lambda s, a, s2: 1.0), penalty=1.0))
+    mdp = ExplorationMDP(ensemble, Cautious(Task(lambda s, a, s2: jnp.ones(())), penalty=1.0))
     with pytest.raises(InputError, match="needs a GaussianEnsemble"):
         mdp.step(jnp.zeros(2, int), jnp.zeros(2, int), key=jax.random.key(1))
 
