@@ -29,7 +29,7 @@ class Cautious(Utility):
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
         paid = self.task(outcome)
         if self.penalty > 0:
-            gaussian(outcome)
+            gaussian(outcome)  # or one line that says why not
             paid = paid - self.penalty * disagreement(outcome.forecast.mean) / outcome.state.shape[1]
         return paid / self.unit
 
