@@ -23,8 +23,16 @@ import numpy as np
 from exploitation import STUDIES, explored
 from exploration import FIRST_SEED, commit
 
-BUDGET: dict[str, Any] = {"horizon": 100, "solver_episodes": 100, "temperature": 0.1, "pessimistic": False}
-"""A third of the usual training, for all alike, and nothing that guards but the entropy."""
+BUDGET: dict[str, Any] = {
+    "horizon": 100,
+    "solver_episodes": 100,
+    "updates": 60,
+    "solver_width": 256,
+    "temperature": 0.1,
+    "penalty": 0.0,
+    "pessimistic": False,
+}
+"""Less training than usual, the same for all, and nothing that guards but the entropy."""
 
 OWN: dict[str, Any] = {"own_share": 0.25, "members": 10, "most_steps": 5000}
 """Twice the members, each on a quarter of D: the same number of gradient steps in all."""

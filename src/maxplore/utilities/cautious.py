@@ -11,11 +11,12 @@ from maxplore.utilities.task import Task
 
 
 class Cautious(Utility):
-    """The reward where each step goes as badly as any member expects, minus `penalty` times how much they disagree."""
+    """The reward in its `unit` where each step goes as badly as any member expects, minus `penalty` times how much they
+    disagree."""
 
     task: Task
     penalty: float = eqx.field(static=True, default=0.0)
-    """Reward lost for a disagreement of one standard deviation of the delta, averaged over dimensions."""
+    """Units lost for a disagreement of one standard deviation of the delta, averaged over dimensions."""
     pessimistic: bool = eqx.field(static=True, default=False)
     """Whether each step leads where the member has it that expects to be paid least; of equals, one by chance. What
     pays later, and whether the episode ends, is not looked at."""
@@ -27,11 +28,11 @@ class Cautious(Utility):
         return self.pessimistic or self.penalty > 0
 
     def __call__(self, outcome: Outcome) -> Float[Array, " batch"]:
-        paid = self.task(outcome)
+        paid = self.task(outcome) / self.unit
         if self.penalty > 0:
             gaussian(outcome)  # or one line that says why not
             paid = paid - self.penalty * disagreement(outcome.forecast.mean) / outcome.state.shape[1]
-        return paid / self.unit
+        return paid
 
     def decides(self, outcome: Outcome, drawn: Int[Array, " batch"]) -> Int[Array, " batch"]:
         if not self.pessimistic:
