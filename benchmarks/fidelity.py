@@ -41,6 +41,8 @@ EPISODES, STEPS = 40, 100
 """Imagined episodes, dealt out to the members, and their length."""
 NOISE = (1.0, 0.0)
 """How much of the noise of members is added."""
+MARGIN = 0.1
+"""How far the runner may leave the range of D, as a share of its extent."""
 
 
 @eqx.filter_jit
@@ -70,7 +72,7 @@ def world(run: Path) -> tuple[ExplorationMDP, np.ndarray]:
     ensemble = GaussianEnsemble(19, 6, config.model, key=key_new)
     ensemble = fit(ensemble, history, config.fit, key=key_fit).ensemble
     starts = np.asarray(history.transitions.state)[: explorer.steps][begins(history)]
-    return ExplorationMDP(ensemble, Task(running), history, margin=config.margin), starts
+    return ExplorationMDP(ensemble, Task(running), history, margin=MARGIN), starts
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Guards against living off a model's errors, compared by what policies are really paid on Half Cheetah.
 
-    python benchmarks/guards.py [--seeds 3] [--first-seed 1000] [--method max] [--guards penalty]
+    python benchmarks/guards.py [--seeds 3] [--first-seed 1000] [--method max] [--guards "a price on disagreement"]
 
 Every guard gets the same D (that of `exploration.py half-cheetah --steps 20000`, made if it is not there), the same
 seeds, the same solver's budget, and is rated in three real episodes. Guards that ask for the same model share it. One
@@ -42,10 +42,10 @@ GUARDS: dict[str, dict[str, Any]] = {
     "entropy, paper's weight (0.4)": {"temperature": 0.4},
     "less entropy (0.1)": {},
     "the worst at every step": {"pessimistic": True},
-    "penalty": {"penalty": 5.0},
+    "a price on disagreement": {"penalty": 5.0},
     "short walks from D": {"from_history": 1.0, "solver_steps": 8, "actors": 400},
     "own parts of D": OWN,
-    "own parts of D and penalty": {"penalty": 5.0, **OWN},
+    "own parts of D and a price": {"penalty": 5.0, **OWN},
     "own parts of D and the worst": {"pessimistic": True, **OWN},
 }
 """All but the first with the lesser entropy."""

@@ -48,7 +48,7 @@ SOLVING: dict[str, dict[str, Any]] = {
         "updates": 60,
         "penalty": 0.0,
         "pessimistic": False,
-        "margin": 0.1,
+        "episodes": 4,
     },
     "smoke": {
         "members": 2,
