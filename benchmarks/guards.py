@@ -31,7 +31,6 @@ BUDGET: dict[str, Any] = {
     "temperature": 0.1,
     "penalty": 0.0,
     "pessimistic": False,
-    "margin": 0.1,
 }
 """Less training than usual, the same for all, and nothing that guards but the entropy."""
 

@@ -28,6 +28,9 @@ def test_the_price_is_the_mean_disagreement_of_dimensions(outcome_of):
     priced = Cautious(TASK, penalty=2.0)
     assert priced.needs_forecast
     np.testing.assert_allclose(priced(outcome_of(FORECAST, next_state=NEXT)), [10 - 2 * np.sqrt(2), -10], rtol=1e-5)
+    beyond = Cautious(TASK, penalty=2.0, usual=1.0)  # over both dimensions
+    paid = beyond(outcome_of(FORECAST, next_state=NEXT))
+    np.testing.assert_allclose(paid, [10 - 2 * np.sqrt(2) + 1, -10], rtol=1e-5)
     counted = Cautious(TASK, penalty=2.0, unit=4.0)  # the price is in the same unit
     np.testing.assert_allclose(counted(outcome_of(FORECAST, next_state=NEXT)), [2.5 - 2 * np.sqrt(2), -2.5], rtol=1e-5)
 

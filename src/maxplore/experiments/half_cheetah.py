@@ -22,8 +22,8 @@ from maxplore.experiments.swept import (
 from maxplore.sweep import Engine, Trial
 
 ENV = "maxplore/HalfCheetah-v0"
-FIRST_SEED = 1011
-"""Seeds that are reported begin here: with 1000 to 1002 and 1010 the settings of exploitation were chosen."""
+FIRST_SEED = 1013
+"""Seeds that are reported begin here: with those before, the settings of exploitation were chosen."""
 TASKS = ("running", "flipping")
 AFTER = {
     "fast": (5000, 10_000, 20_000),

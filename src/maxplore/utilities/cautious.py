@@ -11,8 +11,8 @@ from maxplore.utilities.task import Task
 
 
 class Cautious(Utility):
-    """The reward in its `unit` where each step goes as badly as any member expects, minus `penalty` times how much they
-    disagree."""
+    """The reward in its `unit` where each step goes as badly as any member expects, minus `penalty` times how much more
+    they disagree than is `usual`."""
 
     task: Task
     penalty: float = eqx.field(static=True, default=0.0)
@@ -22,6 +22,8 @@ class Cautious(Utility):
     pays later, and whether the episode ends, is not looked at."""
     unit: float | Float[Array, ""] = 1.0
     """What counts as 1; an array if it changes, so that nothing is compiled anew."""
+    usual: float | Float[Array, ""] = 0.0
+    """Disagreement, over all dimensions, that costs nothing."""
 
     @property
     def needs_forecast(self) -> bool:
@@ -31,7 +33,8 @@ class Cautious(Utility):
         paid = self.task(outcome) / self.unit
         if self.penalty > 0:
             gaussian(outcome)  # or one line that says why not
-            paid = paid - self.penalty * disagreement(outcome.forecast.mean) / outcome.state.shape[1]
+            more = jnp.maximum(disagreement(outcome.forecast.mean) - self.usual, 0.0)
+            paid = paid - self.penalty * more / outcome.state.shape[1]
         return paid
 
     def decides(self, outcome: Outcome, drawn: Int[Array, " batch"]) -> Int[Array, " batch"]:
