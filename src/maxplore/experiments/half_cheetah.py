@@ -48,6 +48,7 @@ SOLVING: dict[str, dict[str, Any]] = {
         "updates": 60,
         "penalty": 0.0,
         "pessimistic": False,
+        "smoothing": False,
         "episodes": 4,
     },
     "smoke": {
