@@ -19,10 +19,11 @@ from maxplore.experiments.swept import (
     named,
     swept,
 )
+from maxplore.exploit.real import EPISODES, PRICE
 from maxplore.sweep import Engine, Trial
 
 ENV = "maxplore/HalfCheetah-v0"
-FIRST_SEED = 1013
+FIRST_SEED = 1014
 """Seeds that are reported begin here: with those before, the settings of exploitation were chosen."""
 TASKS = ("running", "flipping")
 AFTER = {
@@ -32,7 +33,7 @@ AFTER = {
 }
 """Steps of D that tasks are solved from."""
 SOLVING: dict[str, dict[str, Any]] = {
-    "fast": {},
+    "fast": {"smoothing": True, "pessimistic": True, "penalty": PRICE, "solver_episodes": EPISODES},
     "paper": {
         "members": 32,
         "model_depth": 4,
@@ -65,7 +66,8 @@ SOLVING: dict[str, dict[str, Any]] = {
         "episodes": 1,
     },
 }
-"""Settings of exploitation."""
+"""Settings of exploitation. Those of `fast` are the usual ones, said aloud: when they change, a trial that was kept is
+then known to be of another recipe."""
 
 
 @dataclass(frozen=True)
