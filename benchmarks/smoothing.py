@@ -84,7 +84,7 @@ def measured(run: Path) -> dict[str, Any]:
         "method": config.method,
         "seed": config.seed,
         "steps": count,
-        "noise": round(float(np.sqrt(np.mean(seen**2))), 4),
+        "noise": round(float(np.sqrt(np.mean(seen[:, positions] ** 2))), 4),
         "found": [round(float(x), 4) for x in found],
         "left": round(float(np.sqrt(np.mean(left[:, positions] ** 2))), 4),
         "errors": errors,
