@@ -39,6 +39,11 @@ def learn(task: str, steps: int, seed: int, file: Path) -> None:
     draft.replace(file)
 
 
+def kept(folder: Path, task: str, steps: int) -> Path:
+    """Where the figure looks for what was learned."""
+    return folder / f"oracle-{task}-{steps}.json"
+
+
 def final(file: Path, steps: int) -> list[float] | None:
     """What was paid after so many steps; None if it never came so far."""
     if not file.exists():
@@ -58,7 +63,12 @@ def main() -> int:
     asked = parser.parse_args()
     use_compilation_cache()
     try:
-        learn(asked.task, asked.steps, asked.seed, asked.out or Path(f"results/benchmarks/oracle-{asked.task}.json"))
+        learn(
+            asked.task,
+            asked.steps,
+            asked.seed,
+            asked.out or kept(Path("results/half-cheetah"), asked.task, asked.steps),
+        )
     except InputError as error:
         sys.stderr.write(f"maxplore: {error}\n")
         return 2
