@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from maxplore.experiments import EXPERIMENTS, Claim
 from tools.continuous import between
 
 ROOT = Path(__file__).parent.parent
@@ -18,24 +19,37 @@ ROOT = Path(__file__).parent.parent
 
 def table(root: Path = ROOT, *, of_chain: bool = True) -> str:
     """The claims of all committed figures of the Chain, or of the others; the many of one kind in a single row."""
-    rows = ["| figure | claim | paper | measured | holds |", "|---|---|---|---|---|"]
+    rows = ["| figure | claim | paper | holds if | measured | holds |", "|---|---|---|---|---|---|"]
     for path in sorted(root.glob("results/*/summary.json")):
         if path.parent.name.startswith("chain") != of_chain:
             continue
         summary = json.loads(path.read_text())
-        name = f"[{summary['figure']}](../results/{path.parent.name}/summary.json), {summary['seeds']} seeds"
-        claims = summary["claims"]
+        name = f"[{summary['figure']}](../results/{path.parent.name}/summary.json), {_size(summary)}"
+        claims, rule = summary["claims"], {own.claim: own.judge.holds_if for own in stated(summary)}
         if len(claims) > 12:  # one claim for each of many lengths
             held = sum(claim["holds"] for claim in claims)
             worst = max(math.inf if claim["measured"] is None else claim["measured"] for claim in claims)
             what = f"{claims[0]['claim']}, and so on: {len(claims)} claims, worst value shown"
-            rows.append(f"| {name} | {what} | {claims[0]['paper']} | {worst:g} | {held} of {len(claims)} |")
+            cells = (name, what, claims[0]["paper"], rule[claims[0]["claim"]], f"{worst:g}", f"{held} of {len(claims)}")
+            rows.append(f"| {' | '.join(cells)} |")
             continue
-        for claim in claims:
-            measured = _measured(claim)
-            verdict = "yes" if claim["holds"] else "**no**"
-            rows.append(f"| {name} | {claim['claim']} | {claim['paper']} | {measured} | {verdict} |")
+        for claim in (*claims, *summary.get("not_judged", [])):
+            judged = claim["holds"] is not None
+            verdict = ("yes" if claim["holds"] else "**no**") if judged else f"not judged: {claim['why']}"
+            cells = (claim["claim"], claim["paper"], rule[claim["claim"]], _measured(claim) if judged else "", verdict)
+            rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def stated(summary: dict[str, Any]) -> tuple[Claim, ...]:
+    """The claims of a figure as the code states them."""
+    return EXPERIMENTS[summary["figure"]].claims
+
+
+def _size(summary: dict[str, Any]) -> str:
+    """Of a figure, in words."""
+    steps = f", {summary['steps']:,} steps" if "steps" in summary else ""
+    return f"{summary['seeds']} seeds{steps}"
 
 
 def _measured(claim: dict[str, Any]) -> str:
@@ -62,7 +76,7 @@ def in_short(root: Path = ROOT) -> str:
         summary = json.loads(path.read_text())
         claims = summary["claims"]
         if claims:
-            name = f"[{summary['figure']}](results/{path.parent.name}/summary.json), {summary['seeds']} seeds"
+            name = f"[{summary['figure']}](results/{path.parent.name}/summary.json), {_size(summary)}"
             first, held = claims[0], sum(claim["holds"] for claim in claims)
             rows.append(
                 f"| {name} | {first['claim']} | {first['paper']} | {_measured(first)} | {held} of {len(claims)} |"

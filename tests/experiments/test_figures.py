@@ -1,13 +1,15 @@
 """Every figure from end to end, at a size that only shows that everything works."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
 from maxplore.experiments import EXPERIMENTS, ant_maze, half_cheetah, mountain_car
 from maxplore.experiments.kept import Seen
-from maxplore.experiments.swept import marks_within
+from maxplore.experiments.spec import judged
+from maxplore.experiments.swept import marks_within, of_seeds
 from maxplore.runs.directory import Folder
 from maxplore.sweep import Outcome
 from maxplore_cli import main
@@ -30,12 +32,16 @@ def check_files(folder, name):
     for curve in summary["curves"].values():
         assert len({len(curve[key]) for key in ("x", "median", "p25", "p75")}) == 1
     for claim in summary["claims"]:
-        assert set(claim) - {"interval"} == {"claim", "paper", "measured", "holds"}
+        assert set(claim) - {"interval"} == {"claim", "paper", "holds_if", "measured", "holds"}
+    for claim in summary["not_judged"]:
+        assert claim["why"]
     assert not summary.get("failed")
-    assert summary["claims"] or name in ("chain-grid", "chain-robustness")  # which compares lines that smoke leaves out
+    states = [claim.claim for claim in EXPERIMENTS[name].claims]
+    assert {claim["claim"] for claim in summary["claims"] + summary["not_judged"]} == set(states)
+    assert summary["claims"] or name in ("chain-grid", "chain-robustness", "half-cheetah")  # smoke runs too little
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / f"{name}.svg").read_text()[:1000]
-    others = {"runs", "trials", "grid.jsonl", "oracle-running-1050.json", "oracle-flipping-1050.json"}
+    others = {"runs", "trials", "grid.jsonl", "shares.jsonl", "oracle-running-1050.json", "oracle-flipping-1050.json"}
     files = {file.name for file in folder.iterdir()} - others
     assert files == {f"{name}.png", f"{name}.svg", "summary.json"}, "nothing half-written"
 
@@ -77,26 +83,72 @@ def test_the_flag_and_the_cells():
     assert mountain_car.covered(np.repeat(states[:1], 9, axis=0)) == 1
 
 
-def test_claims_are_judged_on_means_of_seeds():
+def found(final: dict[str, list[np.ndarray]], steps: int = 20_000) -> dict[str, dict[str, Any]]:
+    return {claim["claim"]: claim for claim in judged(half_cheetah.CLAIMS, final, steps)}
+
+
+def returns(running: list[float], flipping: list[float]) -> list[np.ndarray]:
+    return [np.array(running), np.array(flipping)]
+
+
+GOOD = {
+    "max": returns([400, 380, 420], [600, 610, 620]),
+    "random": returns([350, 360, 340], [10, 0, -10]),
+    "oracle": returns([440], [800]),
+}
+
+
+def test_claims_about_tasks_are_judged_over_seeds():
+    told = found(GOOD)
+    assert sum(claim["holds"] is None for claim in told.values()) == 6, "of methods that did not run nothing is told"
+    assert all(claim["holds"] for claim in told.values() if claim["holds"] is not None)
+    assert told["our target for MAX after 20,000 steps, running: mean return"]["measured"] == 400.0
+    sufficient = told["random actions suffice for running: share of the oracle's return"]
+    np.testing.assert_allclose(sufficient["measured"], 350 / 440, atol=1e-4)
+    worse = {"max": returns([9, 12, 10], [5, 8, -9]), "random": returns([0] * 3, [1] * 3), "oracle": returns([1], [1])}
+    assert not any(claim["holds"] for claim in found(worse).values())
+    few = {name: [own[:2] for own in each] for name, each in GOOD.items()}
+    assert not any(claim["holds"] for claim in found(few).values()), "two seeds tell nothing"
+
+
+def test_a_target_is_judged_at_the_steps_that_it_is_about():
+    early = found(GOOD, 10_000)["our target for MAX after 20,000 steps, running: mean return"]
+    assert early["holds"] is None
+    assert early["why"] == "it is about 20,000, not 10,000"
+
+
+def test_a_task_with_large_rewards_counts_for_no_more_than_another():
+    """What MAX gains on flipping, as a share of the oracle's return, it loses on running."""
     final = {
-        "max": [np.array([400.0, 380.0, 420.0]), np.array([600.0, 610.0, 620.0])],
-        "random": [np.array([350.0, 360.0, 340.0]), np.array([10.0, 0.0, -10.0])],
-        "oracle": [np.array([440.0]), np.array([800.0])],
+        "max": returns([0] * 3, [800] * 3),
+        "jdrx": returns([440] * 3, [0] * 3),
+        "oracle": returns([440], [800]),
     }
-    verdicts = {
-        claim.claim: claim.judged(final) for claim in half_cheetah.CLAIMS if set(claim.judge.lines) <= set(final)
-    }
-    assert len(verdicts) == 4
-    assert all(verdict["holds"] for verdict in verdicts.values())
-    assert verdicts["our target for MAX after 20,000 steps, running above 357: mean return"]["measured"] == 400.0
-    worse = {
-        "max": [np.array([9.0, 12.0, 10.0]), np.array([5.0, 8.0, -9.0])],
-        "random": [np.zeros(3), np.ones(3)],
-        "oracle": [np.ones(1), np.ones(1)],
-    }
-    assert not any(
-        claim.judged(worse)["holds"] for claim in half_cheetah.CLAIMS if set(claim.judge.lines) <= set(worse)
-    )
+    told = found(final)["MAX beats JDRX: share of the oracle's return gained, both tasks"]
+    assert told["measured"] == 0.0
+    assert not told["holds"]
+    final["oracle"] = returns([-1], [800])
+    told = found(final)["MAX beats JDRX: share of the oracle's return gained, both tasks"]
+    assert told["measured"] is None, "an oracle that has learned nothing is no measure"
+    assert not told["holds"]
+    assert "interval" not in told
+
+
+def test_no_method_hides_behind_another():
+    """MAX is quick, TVAX is not: in the mean they would be quicker than both reactive methods."""
+    areas = {"max": 0.9, "tvax": 0.4, "jdrx": 0.5, "perx": 0.6, "random": 0.3}
+    told = judged(ant_maze.CLAIMS, {name: [np.full(3, area), np.ones(3)] for name, area in areas.items()})
+    assert [claim["claim"].split(":")[0] for claim in told if not claim["holds"]] == [
+        "TVAX is quicker than JDRX",
+        "TVAX is quicker than PERX",
+        "JDRX is quicker than PERX",
+    ]
+
+
+def test_a_figure_says_how_many_runs_it_is_made_of():
+    assert of_seeds({"runs": {"max": 3, "random": 3}}) == "3 seeds"
+    assert of_seeds({"runs": {"max": 1}}) == "1 seed"
+    assert of_seeds({"runs": {"max": 2, "random": 3}}) == "2 to 3 seeds", "one has failed"
 
 
 @pytest.mark.parametrize(

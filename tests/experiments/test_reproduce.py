@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from maxplore.envs import Chain
-from maxplore.experiments import EXPERIMENTS, grid
+from maxplore.experiments import EXPERIMENTS, exploration, grid
 from maxplore.experiments.behaviour import Behaviour
+from maxplore.experiments.exploration import Line, explored_shares, kept_shares
 from maxplore.experiments.grid import CHOSEN, GRIDS, Grid, explorer_of, settings_of
+from maxplore.experiments.kept import CHANGED
 from maxplore.experiments.spec import episodes_needed
 from maxplore.explorers import (
     PAPER_MAX,
@@ -19,6 +21,7 @@ from maxplore.explorers import (
     FiniteMaxConfig,
     MaxExplorer,
     OracleExplorer,
+    RandomExplorer,
     run,
 )
 from maxplore.models import MemberConfig
@@ -27,8 +30,12 @@ from maxplore_cli import main
 SMALL_MODEL = MemberConfig(members=2, depth=1, width=16, activation="tanh", first_gain=6.0)
 
 
+def explored_at_once(_, seeds, episodes, *, first=0):
+    return np.ones((seeds - first, episodes))
+
+
 def test_a_figure_says_what_to_type_for_it_and_tells_its_claims(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("maxplore.experiments.exploration.explored_shares", lambda _, seeds, n: np.ones((seeds, n)))
+    monkeypatch.setattr("maxplore.experiments.exploration.explored_shares", explored_at_once)
     assert main(["reproduce", "chain-trap", "--seeds", "1", "--episodes", "5", "--out", str(tmp_path / "new")]) == 0
     summary = json.loads((tmp_path / "new" / "summary.json").read_text())
     assert {"figure", "command", "version", "config", "seeds", "claims", "curves"} < set(summary)
@@ -36,9 +43,62 @@ def test_a_figure_says_what_to_type_for_it_and_tells_its_claims(tmp_path, capsys
     assert {"MAX", "MAX, trap", "oracle"} < set(summary["curves"]) == set(summary["episodes_needed"])
     for curve in summary["curves"].values():
         assert len(curve["x"]) == len(curve["median"]) == len(curve["p25"]) == len(curve["p75"]) == 5
-    assert len(list((tmp_path / "new").iterdir())) == 3, "nothing half-written"
+    assert len(list((tmp_path / "new").iterdir())) == 4, "nothing half-written"
     told = capsys.readouterr().out
-    assert all(claim["claim"] in told for claim in summary["claims"])
+    assert all(f"holds          {claim['claim']}" in told for claim in summary["claims"])
+
+
+def test_a_claim_that_does_not_hold_is_printed_as_such(tmp_path, capsys, monkeypatch):
+    """Half of the Chain is never explored: no claim holds, and those about 60 episodes are not judged after 5."""
+    half = "maxplore.experiments.exploration.explored_shares"
+    monkeypatch.setattr(half, lambda _, seeds, episodes, *, first=0: np.full((seeds - first, episodes), 0.5))
+    assert main(["reproduce", "chain", "--seeds", "1", "--episodes", "5", "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert len(summary["claims"]) == 4
+    for claim in summary["claims"]:
+        assert claim["measured"] is None
+        assert f"DOES NOT HOLD  {claim['claim']}: None (paper: {claim['paper']}; holds if: at most" in told
+    (line,) = [line for line in told.splitlines() if line.startswith("not judged")]
+    assert line.endswith("EB-DQN after 60 episodes: median share: it is about 60, not 5, and 1 more")
+
+
+def test_lines_go_on_where_they_were_stopped_and_more_seeds_redo_none(tmp_path, monkeypatch):
+    ran: list[tuple[int, int]] = []
+
+    def shares(line, seeds, episodes, *, first=0):
+        ran.append((first, seeds))
+        return np.arange(first, seeds, dtype=np.float32)[:, None] / 10 * np.ones(episodes, np.float32)
+
+    monkeypatch.setattr(exploration, "explored_shares", shares)
+    monkeypatch.setattr(exploration, "code", lambda: "maxplore 1")
+    record, line = tmp_path / "shares.jsonl", Line(OracleExplorer(), 10)
+    first = kept_shares(record, line, 3, 4)
+    more = kept_shares(record, line, 5, 4)
+    assert ran == [(0, 3), (3, 5)]
+    np.testing.assert_allclose(more, np.arange(5)[:, None] / 10 * np.ones(4))
+    np.testing.assert_array_equal(more[:3], first)
+    np.testing.assert_array_equal(kept_shares(record, line, 2, 4), first[:2])
+    assert len(ran) == 2, "all of it was there"
+    kept_shares(record, Line(OracleExplorer(), 11), 1, 4)
+    kept_shares(record, line, 1, 6)
+    assert len(ran) == 4, "another line, and another length"
+    record.write_text(record.read_text()[:-20])
+    kept_shares(record, line, 1, 6)
+    assert len(ran) == 5, "what was cut short is done again"
+    monkeypatch.setattr(exploration, "code", lambda: "maxplore 2")
+    kept_shares(record, line, 1, 6)
+    monkeypatch.setattr(exploration, "code", lambda: f"maxplore 2{CHANGED}")
+    kept_shares(record, line, 1, 6)
+    kept_shares(record, line, 1, 6)
+    assert len(ran) == 8, "other code, and code that nobody knows"
+
+
+def test_seeds_are_the_same_however_many_come_after():
+    line = Line(RandomExplorer(), 8)
+    every = explored_shares(line, 5, 3)
+    np.testing.assert_array_equal(explored_shares(line, 5, 3, first=3), every[3:])
+    np.testing.assert_array_equal(explored_shares(line, 2, 3), every[:2])
 
 
 def test_an_interrupt_is_one_line(tmp_path, capsys, monkeypatch):

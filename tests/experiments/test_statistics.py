@@ -60,15 +60,15 @@ def test_a_method_is_better_only_if_the_interval_says_so_and_there_are_seeds():
         "tvax": [np.array([1.0, 2.0, 3.0])],
         "random": [np.array([0.0, 6.0, 12.0])],
     }
-    value, holds, (low, high) = better(("max",), ("tvax",)).of(scores)
+    value, holds, (low, high) = better("max", "tvax").of(scores)
     assert holds
     assert 0 < low < value < high
     np.testing.assert_allclose(value, 4.0)
-    value, holds, (low, high) = better(("max",), ("random",)).of(scores)
+    value, holds, (low, high) = better("max", "random").of(scores)
     assert not holds
     assert low < 0 < high
     few = {name: [own[:2] for own in each] for name, each in scores.items()}
-    assert not better(("max",), ("tvax",)).of(few)[1], "two seeds tell nothing"
+    assert not better("max", "tvax").of(few)[1], "two seeds tell nothing"
 
 
 @pytest.mark.parametrize(("seeds", "most"), [(3, 0.125), (8, 0.05)])

@@ -48,7 +48,13 @@ def reproduce(asked: cli.Reproduce) -> int:
             for claim in summary["claims"]:
                 verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
                 between = f" [{', '.join(map(str, claim['interval']))}]" if "interval" in claim else ""
-                say(f"{verdict:14s} {claim['claim']}: {claim['measured']}{between} (paper: {claim['paper']})")
+                say(
+                    f"{verdict:14s} {claim['claim']}: {claim['measured']}{between} (paper: {claim['paper']}; holds if: "
+                    f"{claim['holds_if']})"
+                )
+            if left := summary["not_judged"]:
+                more = f", and {len(left) - 1} more" if len(left) > 1 else ""
+                say(f"{'not judged':14s} {left[0]['claim']}: {left[0]['why']}{more}")
             for run_name, reason in summary.get("failed", {}).items():
                 warn(f"{run_name} failed and is left out: {reason}")
                 status = SOME_FAILED

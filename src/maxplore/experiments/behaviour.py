@@ -43,6 +43,10 @@ class Behaviour:
     seeds: int = 5
     episodes: int = 12
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return CLAIMS
+
     def at(self, asked: Asked) -> "Behaviour":
         figure = replace(self, seeds=1, episodes=6, length=10) if asked.preset == "smoke" else self
         return resized(figure, asked, ("seeds", "episodes"))
@@ -57,15 +61,9 @@ class Behaviour:
         complete = [int(e) for e in range(episodes) if one.novel[e].any()]
         say(f"the exemplary run found its last new pair in episode {complete[-1] + 1}")
         swapped = np.asarray(Chain.random(self.length, key=jax.random.split(keys[0])[0]).swapped)
-        claims = (
-            Claim("episodes until every member knows every transition (median)", "less than 20", Judge(_learned)),
-            Claim(
-                "rank of plan utility at novel steps within their episode: median above 0.5", "high", Judge(_correlates)
-            ),
-        )
         return Measured(
             {"explorer": repr(self.explorer), "length": str(self.length)},
-            [claim.judged((runs, self.explorer.config.warm_up)) for claim in claims],
+            [claim.judged((runs, self.explorer.config.warm_up)) for claim in CLAIMS],
             {f"accuracy of member {n + 1}": quartiles(values) for n, values in enumerate(accuracy)}
             | {"oracle": quartiles(explored_shares(Line(OracleExplorer(), self.length), seeds, episodes))},
             {
@@ -160,6 +158,18 @@ def _correlates(measured: tuple[Episode, int]) -> tuple[float, bool]:
         ranks.extend((value.argsort().argsort() / max(value.size - 1, 1))[novel])
     median = float(np.median(ranks)) if ranks else np.nan
     return median, median > 0.5
+
+
+CLAIMS = (
+    Claim(
+        "episodes until every member knows every transition (median)", "less than 20", Judge(_learned, "less than 20")
+    ),
+    Claim(
+        "rank of plan utility at novel steps within their episode: median above 0.5",
+        "high",
+        Judge(_correlates, "above 0.5"),
+    ),
+)
 
 
 def _draw_values(panel: Any, episodes: list[dict[str, Any]]) -> None:

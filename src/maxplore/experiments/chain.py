@@ -33,7 +33,7 @@ def at_most(line: str, limit: float, quantile: float = 0.5) -> Judge:
         measured = float(np.quantile(episodes_needed(shares[line]), quantile, method="higher"))
         return measured, measured <= limit
 
-    return Judge(judge, (line,))
+    return Judge(judge, f"at most {limit:g}", (line,))
 
 
 def about(line: str, share: float, tolerance: float, episodes: int) -> Judge:
@@ -43,7 +43,7 @@ def about(line: str, share: float, tolerance: float, episodes: int) -> Judge:
         measured = float(np.median(shares[line][:, -1]))
         return measured, abs(measured - share) <= tolerance
 
-    return Judge(judge, (line,), episodes)
+    return Judge(judge, f"within {tolerance:g} of {share:g}", (line,), episodes)
 
 
 def within_of(line: str, other: str, episodes: float) -> Judge:
@@ -53,7 +53,7 @@ def within_of(line: str, other: str, episodes: float) -> Judge:
         extra = median_needed(shares[line]) - median_needed(shares[other])
         return extra, extra <= episodes
 
-    return Judge(judge, (line, other))
+    return Judge(judge, f"at most {episodes:g}", (line, other))
 
 
 def area(shares: np.ndarray) -> float:
@@ -68,7 +68,7 @@ def no_smaller(line: str, other: str, slack: float = 0.02) -> Judge:
         gain = area(shares[line]) - area(shares[other])
         return gain, gain >= -slack
 
-    return Judge(judge, (line, other))
+    return Judge(judge, f"at least {-slack:g}", (line, other))
 
 
 LENGTHS = tuple(range(20, 101, 5))

@@ -11,6 +11,8 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from maxplore.envs.chain import Chain
+from maxplore.experiments import rows
+from maxplore.experiments.kept import CHANGED, code
 from maxplore.experiments.spec import Asked, Claim, Measured, Say, episodes_needed, judged, quartiles, resized
 from maxplore.explorers import FiniteExplorer, run
 
@@ -54,7 +56,7 @@ class Exploration:
         seeds, episodes = self.seeds, self.episodes
         shares: dict[str, np.ndarray] = {}
         for label, line in self.lines.items():
-            shares[label] = explored_shares(line, seeds, episodes)
+            shares[label] = kept_shares(folder / "shares.jsonl", line, seeds, episodes)
             say(f"{label}: {np.median(shares[label][:, -1]):.0%} explored after {episodes} episodes")
         needed = {label: _finite(episodes_needed(values)) for label, values in shares.items()}
         return Measured(
@@ -82,23 +84,38 @@ class Exploration:
         return figure
 
 
-def explored_shares(line: Line, seeds: int, episodes: int) -> np.ndarray:
-    """The explored share after each episode, `[seeds, episodes]`: the seeds dealt out to all devices."""
+def kept_shares(record: Path, line: Line, seeds: int, episodes: int) -> np.ndarray:
+    """`explored_shares`, of which the same code runs no seed again that it has put down before."""
+    own: dict[str, Any] = {"code": code(), "line": repr(line), "episodes": episodes}
+    done = [row["shares"] for row in rows.read(record) if {name: row.get(name) for name in own} == own]
+    if own["code"].endswith(CHANGED):  # who knows what that was
+        done = []
+    shares = np.array([each for stretch in done for each in stretch]).reshape(-1, episodes)[:seeds]
+    if len(shares) < seeds:
+        new = explored_shares(line, seeds, episodes, first=len(shares)).astype(np.float64).round(6)
+        rows.append(record, {**own, "shares": new.tolist()})
+        shares = np.concatenate([shares, new])
+    return shares
+
+
+def explored_shares(line: Line, seeds: int, episodes: int, *, first: int = 0) -> np.ndarray:
+    """The explored share after each episode, `[seeds, episodes]`, of all seeds but so many of the `first`: dealt out to
+    all devices."""
 
     def one(key: PRNGKeyArray) -> Float[Array, " episodes"]:
         key_chain, key_run = jax.random.split(key)
         chain = Chain.random(line.length, stochastic_trap=line.stochastic_trap, key=key_chain)
         return run(line.explorer, chain, episodes, key=key_run, stop_when_explored=True)
 
-    devices = min(jax.device_count(), seeds)
-    share = -(-seeds // devices)
-    keys = jax.random.split(jax.random.key(MASTER), seeds)
-    padded = keys[np.arange(share * devices) % seeds]
+    keys = jax.random.split(jax.random.key(MASTER), seeds)[first:]  # of more seeds, the first are the same
+    devices = min(jax.device_count(), len(keys))
+    share = -(-len(keys) // devices)
+    padded = keys[np.arange(share * devices) % len(keys)]
     size = min(line.at_once, share)
     mesh = jax.make_mesh((devices,), ("seeds",), axis_types=(AxisType.Auto,), devices=jax.devices()[:devices])
     own, spec = lambda keys: jax.lax.map(one, keys, batch_size=size if size > 1 else None), PartitionSpec("seeds")
     whole = jax.jit(jax.shard_map(own, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
-    return np.asarray(whole(padded))[:seeds]
+    return np.asarray(whole(padded))[: len(keys)]
 
 
 def _finite(values: np.ndarray) -> list[float | None]:

@@ -1,17 +1,17 @@
 """The paper's hyper-parameter grids on the Chain, ranked as it ranked them: by the area under the exploration curve."""
 
-import contextlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from maxplore.experiments import rows
 from maxplore.experiments.exploration import Line, explored_shares
-from maxplore.experiments.spec import Asked, Curve, Measured, Say, quartiles, resized
+from maxplore.experiments.spec import Asked, Claim, Curve, Measured, Say, quartiles, resized
 from maxplore.explorers import (
     PAPER_MAX,
     BootstrappedDqnConfig,
@@ -96,6 +96,11 @@ class Grid:
     configs: int = 6
     """Settings of each method; 0 is all of them."""
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """None: it ranks."""
+        return ()
+
     def at(self, asked: Asked) -> "Grid":
         figure = replace(self, seeds=1, episodes=2, configs=1) if asked.preset == "smoke" else self
         return resized(figure, asked, ("seeds", "episodes", "configs"))
@@ -103,9 +108,8 @@ class Grid:
     def run(self, folder: Path, say: Say) -> Measured:
         seeds, episodes = self.seeds, self.episodes
         record = folder / "grid.jsonl"
-        done = {_name(row): row for row in _read(record)}
-        cut = record.exists() and not record.read_text().endswith("\n")
-        rows: list[dict[str, Any]] = []
+        done = {_name(row): row for row in rows.read(record)}
+        tried: list[dict[str, Any]] = []
         for method in GRIDS:
             for setting in settings_of(method, self.configs or None):
                 row: dict[str, Any] = {"method": method, "setting": setting, "seeds": seeds, "episodes": episodes}
@@ -113,13 +117,11 @@ class Grid:
                     at_once = seeds if method == "EB-DQN" else 1
                     shares = explored_shares(Line(explorer_of(method, setting), at_once=at_once), seeds, episodes)
                     row["shares"] = shares.round(4).tolist()
-                    with record.open("a") as file:
-                        file.write("\n" * cut + json.dumps(row) + "\n")
-                    cut = False
+                    rows.append(record, row)
                     say(f"{method} {setting}: area {_area(row):.3f}")
-                rows.append(done.get(_name(row), row))
+                tried.append(done.get(_name(row), row))
         ranked = {
-            method: sorted((row for row in rows if row["method"] == method), key=_area, reverse=True)
+            method: sorted((row for row in tried if row["method"] == method), key=_area, reverse=True)
             for method in GRIDS
         }
         curves: dict[str, Curve] = {}
@@ -167,10 +169,3 @@ def _name(row: dict[str, Any]) -> str:
 def _area(row: dict[str, Any]) -> float:
     """The median over seeds of the area under the exploration curve."""
     return float(np.median(np.array(row["shares"]).mean(axis=1)))
-
-
-def _read(record: Path) -> Iterator[dict[str, Any]]:
-    """The settings done; a line cut short by a crash is done again."""
-    for line in record.read_text().splitlines() if record.exists() else ():
-        with contextlib.suppress(json.JSONDecodeError):
-            yield json.loads(line)

@@ -206,7 +206,18 @@ def commit() -> str:
     """The last that changed this package, with a + if it was changed since; empty where there is no git, or it knows
     nothing of the package."""
     last = _git("log", "-1", "--format=%h", "--", ".")
-    return last and last + ("+" if _git("status", "--porcelain", "--", ".") else "")
+    return last and last + (CHANGED if _git("status", "--porcelain", "--", ".") else "")
+
+
+CHANGED = "+"
+"""After a commit: what it has was changed since."""
+
+
+def code() -> str:
+    """Version and commit of this package; with `CHANGED` at its end, nobody can tell which."""
+    from maxplore import __version__
+
+    return f"maxplore {__version__} {commit()}".strip()
 
 
 def _git(*words: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxplore.envs.mountain_car import FLAG, LEFT, MAX_SPEED, RIGHT
 from maxplore.experiments.spec import Asked, Claim, Judge, Measured, Say, resized
-from maxplore.experiments.swept import FIRST_SEED, curve, marks_within, named, swept
+from maxplore.experiments.swept import FIRST_SEED, curve, marks_within, named, of_seeds, swept
 from maxplore.sweep import Engine, Trial
 from maxplore.sweep.work import GRID
 
@@ -25,6 +25,10 @@ class MountainCarFigure:
     seeds: int = 5
     steps: int = 800
     preset: str = "fast"
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return CLAIMS
 
     def at(self, asked: Asked) -> "MountainCarFigure":
         figure = replace(self, preset=asked.preset)
@@ -108,6 +112,7 @@ class MountainCarFigure:
             panel.axvline(FLAG, color="tab:red", linewidth=1)
             panel.set(title=f"{mark} steps", xlabel="position", xlim=(LEFT, RIGHT), ylim=(-MAX_SPEED, MAX_SPEED))
         panels[0, 0].set_ylabel("velocity")
+        figure.suptitle(f"{self.title}: one run of {of_seeds(summary)}")
         figure.colorbar(ScalarMappable(scale, "viridis"), ax=panels, label="uncertainty, mean over actions (nats)")
         return figure
 
@@ -148,12 +153,16 @@ def _beats_chance(measured: Any) -> tuple[float, bool]:
 HALF, TWICE = 0.5, 2.0
 
 CLAIMS = (
-    Claim("at the flag within the first episode, with no reward: share of seeds", "yes", Judge(_reached)),
-    Claim("at the flag by step 220: median of the step", "at most 220", Judge(_soon)),
-    Claim("at most half as much is unknown at the last mark as at the first: ratio (median)", "less", Judge(_shrinks)),
+    Claim("at the flag within the first episode, with no reward: share of seeds", "yes", Judge(_reached, "all")),
+    Claim("at the flag by step 220: median of the step", "at most 220", Judge(_soon, f"at most {MARKS[2]}")),
+    Claim(
+        "at most half as much is unknown at the last mark as at the first: ratio (median)",
+        "less",
+        Judge(_shrinks, f"at most {HALF}"),
+    ),
     Claim(
         "its spirals fill the plane: cells visited, at least twice those of random actions (medians)",
         "spirals in between",
-        Judge(_beats_chance),
+        Judge(_beats_chance, f"at least {TWICE:g}"),
     ),
 )

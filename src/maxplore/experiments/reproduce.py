@@ -48,7 +48,8 @@ def reproduce(name: str, out: Path, asked: Asked, *, say: Say, engine: Engine | 
         "version": __version__,
         "config": measured.config,
         "seeds": experiment.seeds,
-        "claims": measured.claims,
+        "claims": [claim for claim in measured.claims if claim["holds"] is not None],
+        "not_judged": [claim for claim in measured.claims if claim["holds"] is None],
         "curves": measured.curves,
         **measured.extra,
     }

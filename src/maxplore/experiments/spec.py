@@ -64,10 +64,12 @@ class Judge:
 
     of: Callable[[Any], tuple[Any, ...]]
     """The parts of a `Verdict`."""
+    holds_if: str
+    """What it takes, with the tolerance: in words, for tables."""
     lines: tuple[str, ...] = ()
     """Lines of the figure that it looks at."""
-    episodes: int | None = None
-    """Episodes that the claim is about; None is however many there are."""
+    at: int | None = None
+    """Episodes, or steps, that the claim is about; None is however many there are."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,18 @@ class Claim:
         verdict = Verdict(*self.judge.of(measured))
         # JSON has no infinity: a share never reached is null.
         shown = round(verdict.value, 4) if np.isfinite(verdict.value) else None
-        told: dict[str, Any] = {
-            "claim": self.claim,
-            "paper": self.paper,
-            "measured": shown,
-            "holds": bool(verdict.holds),
-        }
-        if verdict.interval is not None:
+        told: dict[str, Any] = {**self._stated, "measured": shown, "holds": bool(verdict.holds)}
+        if verdict.interval is not None and np.isfinite(verdict.interval).all():
             told["interval"] = [round(end, 4) for end in verdict.interval]
         return told
+
+    def left(self, why: str) -> dict[str, Any]:
+        """That it was not judged."""
+        return {**self._stated, "measured": None, "holds": None, "why": why}
+
+    @property
+    def _stated(self) -> dict[str, Any]:
+        return {"claim": self.claim, "paper": self.paper, "holds_if": self.judge.holds_if}
 
 
 class Measured(NamedTuple):
@@ -98,6 +103,7 @@ class Measured(NamedTuple):
 
     config: dict[str, str]
     claims: list[dict[str, Any]]
+    """Judged, or left with a reason."""
     curves: dict[str, Curve]
     """By line."""
     extra: dict[str, Any] = {}  # noqa: RUF012  (never changed)
@@ -113,6 +119,11 @@ class Experiment(Protocol):
 
     @property
     def seeds(self) -> int: ...
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """All that it states, whatever of it a size lets one judge."""
+        ...
 
     def at(self, asked: Asked) -> "Experiment":
         """The same figure in another size; an `InputError` if it knows nothing of what is asked for."""
@@ -139,13 +150,18 @@ def resized(figure: Figure, asked: Asked, own: tuple[str, ...]) -> Figure:
     return replace(figure, **asked.given)  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownVariableType]
 
 
-def judged(claims: tuple[Claim, ...], measured: Mapping[str, Any], episodes: int | None = None) -> list[dict[str, Any]]:
-    """Claims about lines that were measured, and for as long."""
-    return [
-        claim.judged(measured)
-        for claim in claims
-        if set(claim.judge.lines) <= set(measured) and claim.judge.episodes in (None, episodes)
-    ]
+def judged(claims: tuple[Claim, ...], measured: Mapping[str, Any], length: int | None = None) -> list[dict[str, Any]]:
+    """What is found of claims; of those about lines that were not measured, or another `length`, why they are left."""
+    found: list[dict[str, Any]] = []
+    for claim in claims:
+        missing = [line for line in claim.judge.lines if line not in measured]
+        if missing:
+            found.append(claim.left(f"{', '.join(missing)} did not run"))
+        elif claim.judge.at not in (None, length):
+            found.append(claim.left(f"it is about {claim.judge.at:,}, not {length or 0:,}"))
+        else:
+            found.append(claim.judged(measured))
+    return found
 
 
 def quartiles(values: np.ndarray) -> Curve:

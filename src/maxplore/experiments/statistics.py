@@ -55,3 +55,8 @@ def difference(ones: Sequence[Scores], others: Sequence[Scores]) -> Estimate:
             draws += weight * sum(iqm(scores[again]) for scores in method)
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return Estimate(value, float(low), float(high))
+
+
+def level(scores: Scores) -> Estimate:
+    """How high a method scores: its interquartile mean, averaged over tasks."""
+    return difference([scores], [])

@@ -1,7 +1,7 @@
 """Figures that are made of runs: a sweep of ordinary ones, which goes on where it was stopped, and takes more seeds."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from maxplore.errors import InputError
 from maxplore.experiments.kept import Kept, Seen
-from maxplore.experiments.spec import Curve, Experiment, Judge, Measured, Say, quartiles
+from maxplore.experiments.spec import Claim, Curve, Experiment, Judge, Measured, Say, quartiles
 from maxplore.experiments.statistics import Scores, difference
 from maxplore.methods import METHODS
 from maxplore.sweep import Engine, Trial, run_all
@@ -95,7 +95,14 @@ def swept(figure: OfRuns, folder: Path, say: Say, engine: Engine | None = None) 
     if others:
         say(f"{others} of {makers.total()} trials are of another version of maxplore: made_by in summary.json has it")
     counts = {method: len(own) for method, own in runs.items()}
-    return Swept(runs, {"runs": counts, "failed": failed, "made_by": dict(makers)})
+    steps = next(iter(trials.values())).steps
+    return Swept(runs, {"steps": steps, "runs": counts, "failed": failed, "made_by": dict(makers)})
+
+
+def of_seeds(summary: Mapping[str, Any]) -> str:
+    """How many runs a line of the figure is made of, in words: those that came to their end."""
+    least, most = (extreme(summary["runs"].values()) for extreme in (min, max))
+    return f"{most} seed{'s' * (most > 1)}" if least == most else f"{least} to {most} seeds"
 
 
 def curve(marks: tuple[int, ...], values: np.ndarray) -> Curve:
@@ -104,12 +111,26 @@ def curve(marks: tuple[int, ...], values: np.ndarray) -> Curve:
     return {**quartiles(values), "x": list(marks), "mean": values.mean(axis=0).round(4).tolist()}
 
 
-def better(ones: tuple[str, ...], others: tuple[str, ...]) -> Judge:
-    """That these methods score higher than those: the interval of the difference lies above 0, over enough seeds."""
+def better(one: str, other: str) -> Judge:
+    """That this method scores higher than that: the interval of the difference lies above 0, over enough seeds."""
 
     def judge(scores: Mapping[str, Scores]) -> tuple[float, bool, tuple[float, float]]:
-        found = difference([scores[name] for name in ones], [scores[name] for name in others])
-        enough = min(len(scores[name][0]) for name in (*ones, *others)) >= ENOUGH_SEEDS
+        found = difference([scores[one]], [scores[other]])
+        enough = min(len(scores[name][0]) for name in (one, other)) >= ENOUGH_SEEDS
         return found.value, enough and found.low > 0, (found.low, found.high)
 
-    return Judge(judge, (*ones, *others))
+    return Judge(judge, f"95% interval above 0, {ENOUGH_SEEDS} seeds or more", (one, other))
+
+
+def in_order(
+    is_better: str, gained: str, said: tuple[str, str, str], judge: Callable[[str, str], Judge]
+) -> list[Claim]:
+    """What the paper claims of its methods in both bodies, in its words: every active one before every reactive one,
+    of the active ones MAX, and PERX behind."""
+    both, best, worst = said
+    pairs = {(one, other): both for one in ACTIVE for other in REACTIVE}
+    pairs |= {("max", "tvax"): best, ("jdrx", "perx"): worst}
+    return [
+        Claim(f"{one.upper()} {is_better} {other.upper()}: {gained}", paper, judge(one, other))
+        for (one, other), paper in pairs.items()
+    ]

@@ -1,0 +1,21 @@
+"""What a figure has done already, a row of JSON each: a crash costs the row that was being made, and no other."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def read(record: Path) -> Iterator[dict[str, Any]]:
+    """The rows that are whole; one that was cut short is to be done again."""
+    for line in record.read_text().splitlines() if record.exists() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            yield json.loads(line)
+
+
+def append(record: Path, row: dict[str, Any]) -> None:
+    """Put down one more, on a line of its own whatever is there."""
+    cut = record.exists() and record.stat().st_size > 0 and not record.read_bytes().endswith(b"\n")
+    with record.open("a") as file:
+        file.write("\n" * cut + json.dumps(row) + "\n")
