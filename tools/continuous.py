@@ -223,8 +223,8 @@ def written(page: str, root: Path = ROOT) -> str:
 
 
 def in_short(root: Path = ROOT) -> str:
-    """The table of docs/choosing.md: coverage by method."""
-    found = measured(root)
+    """The table of docs/choosing.md: coverage by method; of the maze, what the trials of its figure saw."""
+    found = {said: runs for said, runs in measured(root).items() if said != STUDIES["ant-maze"]}
     if not found:
         return "How much each method covers has not been measured with enough seeds yet."
     methods = list(dict.fromkeys(method for each in found.values() for method in each))
@@ -235,7 +235,18 @@ def in_short(root: Path = ROOT) -> str:
             for method in methods
         ]
         rows.append(f"| {said} | {' | '.join(cells)} |")
+    if (maze := root / "results" / "ant-maze" / "summary.json").exists():
+        shares = json.loads(maze.read_text())["final_fraction"]
+        cells = [
+            f"{_short(CELLS * statistics.mean(shares[name]))} ({len(shares[name])})" if name in shares else ""
+            for name in methods
+        ]
+        rows.append(f"| Ant Maze, 12,000 steps, of {CELLS}: the trials of its figure | {' | '.join(cells)} |")
     return "\n".join([*rows, "", "In brackets: seeds. Each run had one core."])
+
+
+CELLS = 7
+"""Of the maze."""
 
 
 def _short(number: float) -> str:
