@@ -71,33 +71,34 @@ CONFIG = RunConfig(
 )
 
 
-@pytest.fixture
+def walked(path, dims=2, steps=50, space=None, **config):
+    """The folder of a run that never was: a random walk."""
+    path.mkdir(parents=True)
+    draw = np.random.default_rng(steps)
+    seen = space or spaces.Box(-10.0, 10.0, (dims,), np.float32)
+    moves = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    folder = Folder(path)
+    own = {"observation_space": space_to_plain(seen), "action_space": space_to_plain(moves)}
+    folder.write_config(replace(CONFIG, **own, **config))
+    walk = np.clip(np.cumsum(draw.normal(size=(steps + 1, dims)), axis=0) / 10, -10, 10).astype(np.float32)
+    rows = [encoded(seen, row if space is None else spaces.unflatten(space, row)) for row in walk]
+    with Record.create(folder.record) as record:
+        record.aim(steps)
+        record._connection.execute("BEGIN")  # one transaction: thousands of steps in no time
+        record._connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", Episode(0, 0, 0, rows[0]))
+        table = [Step(k, 0, encoded(moves, [0.0]), rows[k + 1], 0.0, False, False) for k in range(steps)]
+        record._connection.executemany("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", table)
+        record._connection.execute("COMMIT")
+        seed = float(config.get("seed", 0))
+        for at in range(0, steps, 10):
+            record.write(metrics={at: {"coverage": at + seed, "error": 1.0 / (1 + at + seed), "calibration": 0.7}})
+    return path
+
+
+@pytest.fixture(scope="session")
 def handmade():
     """A way to make the folder of a run that never was."""
-
-    def made(path, dims=2, steps=50, space=None, **config):
-        path.mkdir(parents=True)
-        draw = np.random.default_rng(steps)
-        seen = space or spaces.Box(-10.0, 10.0, (dims,), np.float32)
-        moves = spaces.Box(-1.0, 1.0, (1,), np.float32)
-        folder = Folder(path)
-        own = {"observation_space": space_to_plain(seen), "action_space": space_to_plain(moves)}
-        folder.write_config(replace(CONFIG, **own, **config))
-        walk = np.clip(np.cumsum(draw.normal(size=(steps + 1, dims)), axis=0) / 10, -10, 10).astype(np.float32)
-        rows = [encoded(seen, row if space is None else spaces.unflatten(space, row)) for row in walk]
-        with Record.create(folder.record) as record:
-            record.aim(steps)
-            record._connection.execute("BEGIN")  # one transaction: thousands of steps in no time
-            record._connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", Episode(0, 0, 0, rows[0]))
-            table = [Step(k, 0, encoded(moves, [0.0]), rows[k + 1], 0.0, False, False) for k in range(steps)]
-            record._connection.executemany("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", table)
-            record._connection.execute("COMMIT")
-            seed = float(config.get("seed", 0))
-            for at in range(0, steps, 10):
-                record.write(metrics={at: {"coverage": at + seed, "error": 1.0 / (1 + at + seed), "calibration": 0.7}})
-        return path
-
-    return made
+    return walked
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,14 @@
 """The page in a real Chromium: it shows itself, it can be used, and it asks nobody for anything."""
 
+import re
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from maxplore.report import watch, write_page
+from maxplore.runs import video
 from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
 
@@ -103,7 +106,13 @@ def test_the_slider_goes_through_time(looked, pages):
     assert page.locator(".words").inner_text() != words
     assert "at step 20" in page.locator(".map").get_attribute("aria-label")
     short = len(page.locator("path.way").first.get_attribute("d"))
+    diagram, column = page.locator("svg.reliability"), page.locator(".believed td:last-child")
+    found = [text.strip("%") for text in column.all_text_contents()]
+    told = re.findall(r"expected, (\d+)% found", diagram.get_attribute("aria-label"))
+    assert "at step 20" in diagram.get_attribute("aria-label")
+    assert told == [f"{float(text):.0f}" for text in found if text], "the words, and the table, are of the same moment"
     page.keyboard.press("ArrowRight")
+    assert "at step 40" in diagram.get_attribute("aria-label")
     assert page.locator(".time output").inner_text() == "40"
     assert len(page.locator("path.way").first.get_attribute("d")) > short
     page.keyboard.press("End")
@@ -152,6 +161,61 @@ def test_dark_is_dark_and_print_is_light(looked, pages):
     dark.emulate_media(media="print")
     assert dark.evaluate(ground) == "rgb(255, 255, 255)"
     assert not dark.locator(".controls").first.is_visible()
+
+
+def test_it_prints_to_pages(looked, pages):
+    printed = looked.at(pages["both"], color_scheme="dark").pdf(format="A4")
+    assert printed.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) > 1
+
+
+@pytest.fixture(scope="module")
+def ant(handmade, tmp_path_factory):
+    """The page of a walk through the maze, with a task that was tried, and a film."""
+    place = tmp_path_factory.mktemp("ant")
+    path = handmade(place / "ant", dims=31, steps=60, env="maxplore/AntMaze-v0", method="random")
+    with Record.open(path / "run.sqlite") as record:
+        report = {"forecast": {"low": 1.0, "mean": 2.0, "high": 3.0}}
+        record.solved("far-end", seed=0, settings={}, report=report, returns=[2.5, 0.5, 1.5])
+    (path / "videos").mkdir()
+    frames = [np.full((32, 48, 3), 20 * k, np.uint8) for k in range(10)]
+    video.film(path / "videos" / "walk.mp4", frames, 10)
+    write_page([Folder(path)], place / "ant.html")
+    return place / "ant.html"
+
+
+def test_the_maze_fills_as_time_goes_on(looked, ant):
+    page = looked.at(ant)
+    maze, places = page.locator("svg.maze"), ".places path"
+    dots = "all => all.map((own) => (own.getAttribute('d').match(/M/g) || []).length).reduce((a, b) => a + b)"
+    assert maze.is_visible()
+    assert page.eval_on_selector_all(places, dots) == 61, "where it began, and where every step led"
+    late = maze.get_attribute("aria-label")
+    page.get_by_role("slider").focus()
+    page.keyboard.press("Home")
+    step = int(page.locator(".time output").inner_text())
+    assert page.eval_on_selector_all(places, dots) == step + 1 < 61
+    assert page.locator(".maze-note").inner_text() in maze.get_attribute("aria-label") != late
+
+
+def test_what_a_task_was_paid_stands_beside_its_forecast(looked, ant):
+    page = looked.at(ant)
+    chart = page.get_by_role("img", name="Returns of the task far-end")
+    assert "forecast 2 (1 to 3), real returns 2.5, 0.5, 1.5" in chart.get_attribute("aria-label")
+    ends = [float(x) for x in re.findall(r"[MH]([\d.]+)", chart.locator(".interval").get_attribute("d"))][:2]
+    paid = [float(own.get_attribute("cx")) for own in chart.locator("circle.paid").all()]
+    assert [ends[0] <= x <= ends[1] for x in paid] == [True, False, True]
+    page.locator("details", has_text="real returns").last.locator("summary").click()
+    assert page.get_by_role("cell", name="2 of 3").is_visible()
+
+
+def test_a_film_is_on_the_page_itself(looked, ant):
+    """It need not play: not every Chromium may decode it. What it is made of is there, and nobody is asked for it."""
+    page = looked.at(ant)
+    film = page.locator("video")
+    assert film.is_visible()
+    assert film.get_attribute("src").startswith("data:video/mp4;base64,")
+    assert film.get_attribute("aria-label") or page.get_by_text("walk").first.is_visible()
 
 
 @pytest.mark.parametrize("name", ["car", "chain", "both"])

@@ -132,6 +132,24 @@ def test_what_is_not_a_number_leaves_no_mark(car, tmp_path):
     json.loads(found.data)
 
 
+def test_a_level_that_is_not_known_moves_no_other(car, tmp_path):
+    """Of ten points of the diagram the first two are not known at the last moment."""
+    path = shutil.copytree(car, tmp_path / "run")
+    with Record.open(path / "run.sqlite") as record:
+        tables = {name: np.array(table) for name, table in record.landscapes(80).items()}
+        tables["reliability"][:, 1] = np.linspace(0.1, 1.0, 10)
+        tables["reliability"][:2, 1] = np.nan
+        record.survey(80, tables)
+    found = read(path)
+    dots = [own for tag, own in found.tags if tag == "circle" and own.get("class") == "dot c0"]
+    assert [own.get("visibility") for own in dots] == ["hidden"] * 2 + [None] * 8
+    last, before = json.loads(found.data)["runs"][0]["reliable"][-1], json.loads(found.data)["runs"][0]["reliable"][-2]
+    assert last["found"][:4] == ["", "", "30.0%", "40.0%"]
+    assert [f"{place:.1f}" for place in last["places"][2:]] == [own["cy"] for own in dots[2:]]
+    assert len(before["places"]) == len(before["found"]) == 10
+    assert last["label"].startswith("Reliability diagram at step 80. 30% expected, 30% found; ")
+
+
 def test_nothing_that_a_stranger_wrote_becomes_markup(handmade, tmp_path):
     space = spaces.Dict({NASTY: spaces.Box(-10.0, 10.0, (2,), np.float32)})
     own = {"env": NASTY, "method": NASTY, "settings": {NASTY: NASTY}, "command": NASTY, "in_force": {NASTY: NASTY}}

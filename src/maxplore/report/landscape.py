@@ -183,27 +183,40 @@ def reliability(story: Story) -> str:
     x, y = svg.Scale(0.0, 1.0, LEFT, RIGHT), svg.Scale(0.0, 1.0, BOTTOM, TOP)
     points = [(float(a), float(b)) for a, b in tables["reliability"]]
     title = "Can the models be believed?"
-    known = [(a, b) for a, b in points if math.isfinite(b)]
-    if not known:
+    if not any(math.isfinite(found) for _, found in points):
         return figure(title, '<p class="note">No rows were held out to tell.</p>')
+    last = reliabilities(story, [story.frames[-1].step])[0]
+    known = [(x(a), y(b)) for a, b in points if math.isfinite(b)]
     parts = [svg.frame(x, y, "chance that the models give an interval", "share of the truth inside it")]
     parts.append(f'<path class="aim" d="M{LEFT} {BOTTOM}L{RIGHT} {TOP}"/>')
-    parts.append(f'<path class="line c0 reliable" d="{svg.path([(x(a), y(b)) for a, b in known])}"/>')
-    parts += [f'<circle class="dot c0" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3.5"/>' for a, b in known]
-    words_ = "; ".join(f"{a:.0%} expected, {b:.0%} found" for a, b in known)
-    numbers = folded("numbers", table(("expected", "found"), [(f"{a:.0%}", f"{b:.1%}") for a, b in known], "numbers"))
+    parts.append(f'<path class="line c0 reliable" d="{svg.path(known)}"/>')
+    for (level, _), place in zip(points, last["places"], strict=True):  # of what is not known, too: others may be
+        seen = f'cy="{place:.1f}"' if place is not None else f'cy="{BOTTOM}" visibility="hidden"'
+        parts.append(f'<circle class="dot c0" cx="{x(level):.1f}" {seen} r="3.5"/>')
+    rows = [(f"{level:.0%}", found) for (level, _), found in zip(points, last["found"], strict=True)]
+    numbers = folded("numbers", table(("expected", "found"), rows, "numbers believed"))
     note = '<p class="note">On the dashed line the models are right about how wrong they are; below it they are too '
     note += "sure of themselves, above it too timid. The latest rows held out.</p>"
-    picture = svg.drawing(330, 304, "".join(parts), f"Reliability diagram at the last moment. {words_}.", "reliability")
-    return figure(title, picture, note + numbers)
+    return figure(title, svg.drawing(330, 304, "".join(parts), last["label"], "reliability"), note + numbers)
 
 
-def reliabilities(story: Story, steps: Sequence[int]) -> list[list[float | None]]:
-    """For the script: the places of the diagram's points at every moment."""
-    y = svg.Scale(0.0, 1.0, BOTTOM, TOP)
-    tables = {frame.step: frame.tables for frame in story.frames}
-    rows = [tables[step]["reliability"][:, 1].tolist() for step in steps if "reliability" in tables[step]]
-    return [[round(y(value), 1) if math.isfinite(value) else None for value in row] for row in rows]
+def reliabilities(story: Story, steps: Sequence[int]) -> list[dict[str, Any]]:
+    """For the script: at every moment the places of the diagram's points, their numbers, and all in words."""
+    y, tables = svg.Scale(0.0, 1.0, BOTTOM, TOP), {frame.step: frame.tables for frame in story.frames}
+    levels = next((own["reliability"][:, 0] for own in tables.values() if "reliability" in own), np.zeros(0))
+    blank = np.column_stack([levels, np.full(len(levels), math.nan)])
+    told: list[dict[str, Any]] = []
+    for step in steps:
+        points = [(float(a), float(b)) for a, b in tables[step].get("reliability", blank)]
+        words_ = "; ".join(f"{a:.0%} expected, {b:.0%} found" for a, b in points if math.isfinite(b))
+        told.append(
+            {
+                "places": [round(y(b), 1) if math.isfinite(b) else None for _, b in points],
+                "found": [f"{b:.1%}" if math.isfinite(b) else "" for _, b in points],
+                "label": f"Reliability diagram at step {step}. {words_ or 'nothing is known'}.",
+            }
+        )
+    return told
 
 
 def _finite(tables: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

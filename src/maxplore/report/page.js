@@ -144,16 +144,18 @@ function drawWorld(section, run, moment, colour) {
   graph.setAttribute("aria-label", `At step ${run.steps[moment]}. ${run.words[moment]}`);
 }
 
-function drawReliable(diagram, places) {
-  const points = [];
+function drawReliable(diagram, { places, found, label }) {
+  const points = [], rows = diagram.closest("figure").querySelectorAll(".believed tbody tr");
   diagram.querySelectorAll("circle").forEach((dot, k) => {
     const there = places[k] !== null;
     dot.setAttribute("visibility", there ? "visible" : "hidden");
+    if (rows[k]) rows[k].lastElementChild.textContent = found[k];
     if (!there) return;
     dot.setAttribute("cy", places[k].toFixed(1));
     points.push(`${dot.getAttribute("cx")} ${places[k].toFixed(1)}`);
   });
   diagram.querySelector(".reliable").setAttribute("d", points.length ? `M${points.join("L")}` : "");
+  diagram.setAttribute("aria-label", label);
 }
 
 // What is folded, by the run, the figure and the words that it is under.
