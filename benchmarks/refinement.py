@@ -1,6 +1,6 @@
 """How the real return of a task grows when its policy may try 1, 5 and 20 real episodes, told and learned from.
 
-    python benchmarks/refinement.py [--tasks running flipping] [--seeds 1] [--method max]
+    python benchmarks/refinement.py [--tasks running flipping] [--seeds 1] [--first-seed 1000] [--method max]
 
 On Half Cheetah, from the D of `exploration.py half-cheetah --steps 20000` (made if it is not there). Policies are rated
 in three real episodes that nobody learns from. One process, one core. A row that is finished is kept in
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=["running", "flipping"], choices=TASKS)
     parser.add_argument("--method", default="max")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
     asked = parser.parse_args()
@@ -54,7 +55,7 @@ def main() -> None:
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["task"], row["method"], row["seed"]) for row in rows}
     env = gym.make(study.env)
-    for seed in range(FIRST_SEED, FIRST_SEED + asked.seeds):
+    for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
         for task in asked.tasks:
             if (task, asked.method, seed) in done:
                 continue
