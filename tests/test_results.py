@@ -31,8 +31,10 @@ def test_every_figure_has_its_pictures_its_command_and_its_numbers(path: Path):
     assert all({"x", "median", "p25", "p75"} <= set(curve) for curve in summary["curves"].values())
     own = {"claim", "paper", "measured", "holds"}
     assert all(own == set(claim) - {"interval", "holds_if"} for claim in summary["claims"])
-    told = {claim["claim"] for claim in summary["claims"] + summary.get("not_judged", [])}
-    assert told == {claim.claim for claim in EXPERIMENTS[name].claims}, "what the code states is what was judged"
+    told = summary["claims"] + summary.get("not_judged", [])
+    stated = {claim.claim: claim.judge.holds_if for claim in EXPERIMENTS[name].claims}
+    assert {claim["claim"] for claim in told} == set(stated), "what the code states is what was judged"
+    assert all(claim.get("holds_if", stated[claim["claim"]]) == stated[claim["claim"]] for claim in told)
     for suffix in ("png", "svg"):
         assert (path.parent / f"{name}.{suffix}").stat().st_size > 1000
 

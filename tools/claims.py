@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from maxplore.experiments import EXPERIMENTS, Claim
+from maxplore.experiments import EXPERIMENTS
 from tools.continuous import between
 
 ROOT = Path(__file__).parent.parent
@@ -25,25 +25,49 @@ def table(root: Path = ROOT, *, of_chain: bool = True) -> str:
             continue
         summary = json.loads(path.read_text())
         name = f"[{summary['figure']}](../results/{path.parent.name}/summary.json), {_size(summary)}"
-        claims, rule = summary["claims"], {own.claim: own.judge.holds_if for own in stated(summary)}
+        claims, left = summary["claims"], summary.get("not_judged", [])
         if len(claims) > 12:  # one claim for each of many lengths
             held = sum(claim["holds"] for claim in claims)
             worst = max(math.inf if claim["measured"] is None else claim["measured"] for claim in claims)
             what = f"{claims[0]['claim']}, and so on: {len(claims)} claims, worst value shown"
-            cells = (name, what, claims[0]["paper"], rule[claims[0]["claim"]], f"{worst:g}", f"{held} of {len(claims)}")
+            more = f", {len(left)} not judged" if left else ""
+            cells = (
+                name,
+                what,
+                claims[0]["paper"],
+                holds_if(summary, claims[0]),
+                f"{worst:g}",
+                f"{held} of {len(claims)}{more}",
+            )
             rows.append(f"| {' | '.join(cells)} |")
             continue
-        for claim in (*claims, *summary.get("not_judged", [])):
+        for claim in (*claims, *left):
             judged = claim["holds"] is not None
             verdict = ("yes" if claim["holds"] else "**no**") if judged else f"not judged: {claim['why']}"
-            cells = (claim["claim"], claim["paper"], rule[claim["claim"]], _measured(claim) if judged else "", verdict)
+            cells = (
+                claim["claim"],
+                claim["paper"],
+                holds_if(summary, claim),
+                _measured(claim) if judged else "",
+                verdict,
+            )
             rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def stated(summary: dict[str, Any]) -> tuple[Claim, ...]:
-    """The claims of a figure as the code states them."""
-    return EXPERIMENTS[summary["figure"]].claims
+def holds_if(summary: dict[str, Any], claim: dict[str, Any]) -> str:
+    """What it took for a claim to hold; of a figure that was made before that was written down, what it takes now."""
+    now = {own.claim: own.judge.holds_if for own in EXPERIMENTS[summary["figure"]].claims}
+    return claim.get("holds_if", now[claim["claim"]])
+
+
+def _held(summary: dict[str, Any]) -> str:
+    """How many claims hold, of how many."""
+    claims, left = summary["claims"], summary.get("not_judged", [])
+    if not claims and not left:
+        return "states none"
+    more = f", {len(left)} not judged" if left else ""
+    return f"{sum(claim['holds'] for claim in claims)} of {len(claims)}{more}"
 
 
 def _size(summary: dict[str, Any]) -> str:
@@ -77,10 +101,8 @@ def in_short(root: Path = ROOT) -> str:
         claims = summary["claims"]
         if claims:
             name = f"[{summary['figure']}](results/{path.parent.name}/summary.json), {_size(summary)}"
-            first, held = claims[0], sum(claim["holds"] for claim in claims)
-            rows.append(
-                f"| {name} | {first['claim']} | {first['paper']} | {_measured(first)} | {held} of {len(claims)} |"
-            )
+            first = claims[0]
+            rows.append(f"| {name} | {first['claim']} | {first['paper']} | {_measured(first)} | {_held(summary)} |")
     return "\n".join(rows)
 
 
@@ -90,8 +112,7 @@ def commands(root: Path = ROOT) -> str:
     for path in sorted(root.glob("results/*/summary.json")):
         summary = json.loads(path.read_text())
         name, folder = summary["figure"], f"../results/{path.parent.name}"
-        held = sum(claim["holds"] for claim in summary["claims"])
-        judged = f"[{held} of {len(summary['claims'])}]({folder}/summary.json)" if summary["claims"] else "states none"
+        judged = f"[{_held(summary)}]({folder}/summary.json)" if summary["claims"] else _held(summary)
         rows.append(f"| [{name}]({folder}/{name}.png) | `{summary['command']}` | {judged} |")
     others = table(root, of_chain=False)
     return "\n".join([*rows, "", others] if others.count("\n") > 1 else rows)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from maxplore.envs.maze import CELLS
+
 ROOT = Path(__file__).parent.parent
 NAMES = {
     "one_core": "one core",
@@ -236,17 +238,15 @@ def in_short(root: Path = ROOT) -> str:
         ]
         rows.append(f"| {said} | {' | '.join(cells)} |")
     if (maze := root / "results" / "ant-maze" / "summary.json").exists():
-        shares = json.loads(maze.read_text())["final_fraction"]
+        summary = json.loads(maze.read_text())
+        shares = summary["final_fraction"]
         cells = [
-            f"{_short(CELLS * statistics.mean(shares[name]))} ({len(shares[name])})" if name in shares else ""
+            f"{_short(len(CELLS) * statistics.mean(shares[name]))} ({len(shares[name])})" if name in shares else ""
             for name in methods
         ]
-        rows.append(f"| Ant Maze, 12,000 steps, of {CELLS}: the trials of its figure | {' | '.join(cells)} |")
+        said = f"Ant Maze, {summary['steps']:,} steps, of {len(CELLS)}: the trials of its figure"
+        rows.append(f"| {said} | {' | '.join(cells)} |")
     return "\n".join([*rows, "", "In brackets: seeds. Each run had one core."])
-
-
-CELLS = 7
-"""Of the maze."""
 
 
 def _short(number: float) -> str:

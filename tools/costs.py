@@ -44,7 +44,7 @@ def table(root: Path = ROOT) -> str:
             most = max(run["gigabytes"] for run in runs)
             cost = f"{minutes:.1f} | {1000 * minutes / steps:.2f} | {most:.1f}"
             rows.append(f"| {env} | {method} | {solver} | {steps:,} | {cost} |")
-    rows += ["", "| a task from D alone | solver | minutes of one core, each seed |", "|---|---|---|"]
+    rows += ["", "| a task from D alone | solver | minutes of one core, each run |", "|---|---|---|"]
     for name, (env, solver) in SOLVED.items():
         for task, runs in _by_task(loaded(name, root)["runs"]).items():
             each = ", ".join(f"{run['cpu_seconds'] / 60:.2g}" for run in runs)

@@ -41,7 +41,14 @@ def check_files(folder, name):
     assert summary["claims"] or name in ("chain-grid", "chain-robustness", "half-cheetah")  # smoke runs too little
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / f"{name}.svg").read_text()[:1000]
-    others = {"runs", "trials", "grid.jsonl", "shares.jsonl", "oracle-running-1050.json", "oracle-flipping-1050.json"}
+    others = {
+        "runs",
+        "trials",
+        "grid.jsonl",
+        "shares.jsonl",
+        "oracle-running-1050-1000.json",
+        "oracle-flipping-1050-1000.json",
+    }
     files = {file.name for file in folder.iterdir()} - others
     assert files == {f"{name}.png", f"{name}.svg", "summary.json"}, "nothing half-written"
 
@@ -114,7 +121,7 @@ def test_claims_about_tasks_are_judged_over_seeds():
 def test_a_target_is_judged_at_the_steps_that_it_is_about():
     early = found(GOOD, 10_000)["our target for MAX after 20,000 steps, running: mean return"]
     assert early["holds"] is None
-    assert early["why"] == "it is about 20,000, not 10,000"
+    assert early["why"] == "the figure goes to 10,000"
 
 
 def test_a_task_with_large_rewards_counts_for_no_more_than_another():
@@ -129,9 +136,8 @@ def test_a_task_with_large_rewards_counts_for_no_more_than_another():
     assert not told["holds"]
     final["oracle"] = returns([-1], [800])
     told = found(final)["MAX beats JDRX: share of the oracle's return gained, both tasks"]
-    assert told["measured"] is None, "an oracle that has learned nothing is no measure"
-    assert not told["holds"]
-    assert "interval" not in told
+    assert told["holds"] is None, "an oracle that has learned nothing is no measure"
+    assert told["why"] == "what was measured is no number"
 
 
 def test_no_method_hides_behind_another():

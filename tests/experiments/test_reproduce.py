@@ -60,7 +60,7 @@ def test_a_claim_that_does_not_hold_is_printed_as_such(tmp_path, capsys, monkeyp
         assert claim["measured"] is None
         assert f"DOES NOT HOLD  {claim['claim']}: None (paper: {claim['paper']}; holds if: at most" in told
     (line,) = [line for line in told.splitlines() if line.startswith("not judged")]
-    assert line.endswith("EB-DQN after 60 episodes: median share: it is about 60, not 5, and 1 more")
+    assert line.endswith("EB-DQN after 60 episodes: median share: the figure goes to 5, and 1 more")
 
 
 def test_lines_go_on_where_they_were_stopped_and_more_seeds_redo_none(tmp_path, monkeypatch):
@@ -86,12 +86,29 @@ def test_lines_go_on_where_they_were_stopped_and_more_seeds_redo_none(tmp_path, 
     record.write_text(record.read_text()[:-20])
     kept_shares(record, line, 1, 6)
     assert len(ran) == 5, "what was cut short is done again"
+    with record.open("a") as file:
+        file.write(record.read_text().splitlines()[0] + "\n")  # as a second process would, that ran beside the first
+    np.testing.assert_array_equal(kept_shares(record, line, 6, 4)[:5], more)
+    assert ran[5:] == [(5, 6)], "a row says which seeds it has"
+    del ran[5:]
     monkeypatch.setattr(exploration, "code", lambda: "maxplore 2")
     kept_shares(record, line, 1, 6)
     monkeypatch.setattr(exploration, "code", lambda: f"maxplore 2{CHANGED}")
     kept_shares(record, line, 1, 6)
     kept_shares(record, line, 1, 6)
     assert len(ran) == 8, "other code, and code that nobody knows"
+
+
+@pytest.mark.parametrize(
+    "shares", ["3", "[[0.1, 0.2], [0.3]]", "[[0.1, 0.2, 0.3, 0.4]]", '"all"', "[[0.1, NaN]]", "[[2.0, 3.0]]", "{}"]
+)
+def test_what_are_no_shares_is_not_there(tmp_path, monkeypatch, shares):
+    monkeypatch.setattr(exploration, "explored_shares", explored_at_once)
+    monkeypatch.setattr(exploration, "code", lambda: "maxplore 1")
+    record, line = tmp_path / "shares.jsonl", Line(OracleExplorer(), 10)
+    own = json.dumps({"code": "maxplore 1", "line": repr(line), "episodes": 2, "first": 0})
+    record.write_bytes(f'{own[:-1]}, "shares": {shares}}}\n{own}\n[1]\n'.encode() + b"\xff\n")
+    np.testing.assert_array_equal(kept_shares(record, line, 1, 2), np.ones((1, 2)))
 
 
 def test_seeds_are_the_same_however_many_come_after():

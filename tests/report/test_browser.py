@@ -108,9 +108,9 @@ def test_the_slider_goes_through_time(looked, pages):
     short = len(page.locator("path.way").first.get_attribute("d"))
     diagram, column = page.locator("svg.reliability"), page.locator(".believed td:last-child")
     found = [text.strip("%") for text in column.all_text_contents()]
-    told = re.findall(r"expected, (\d+)% found", diagram.get_attribute("aria-label"))
+    told = [int(share) for share in re.findall(r"expected, (\d+)% found", diagram.get_attribute("aria-label"))]
     assert "at step 20" in diagram.get_attribute("aria-label")
-    assert told == [f"{float(text):.0f}" for text in found if text], "the words, and the table, are of the same moment"
+    assert np.allclose(told, [float(text) for text in found if text], atol=0.6), "words and table are of one moment"
     page.keyboard.press("ArrowRight")
     assert "at step 40" in diagram.get_attribute("aria-label")
     assert page.locator(".time output").inner_text() == "40"
@@ -195,6 +195,7 @@ def test_the_maze_fills_as_time_goes_on(looked, ant):
     page.keyboard.press("Home")
     step = int(page.locator(".time output").inner_text())
     assert page.eval_on_selector_all(places, dots) == step + 1 < 61
+    assert page.locator(".maze-note").inner_text().endswith(f"cells were visited up to step {step}.")
     assert page.locator(".maze-note").inner_text() in maze.get_attribute("aria-label") != late
 
 
@@ -215,7 +216,7 @@ def test_a_film_is_on_the_page_itself(looked, ant):
     film = page.locator("video")
     assert film.is_visible()
     assert film.get_attribute("src").startswith("data:video/mp4;base64,")
-    assert film.get_attribute("aria-label") or page.get_by_text("walk").first.is_visible()
+    assert page.get_by_text("walk").first.is_visible()
 
 
 @pytest.mark.parametrize("name", ["car", "chain", "both"])

@@ -85,17 +85,30 @@ class Exploration:
 
 
 def kept_shares(record: Path, line: Line, seeds: int, episodes: int) -> np.ndarray:
-    """`explored_shares`, of which the same code runs no seed again that it has put down before."""
+    """`explored_shares`, of which the same code runs no seed again that it has put down before: a row of the record is
+    a line's next seeds. One that a crash has cut short, or that is anything else, is not there."""
     own: dict[str, Any] = {"code": code(), "line": repr(line), "episodes": episodes}
-    done = [row["shares"] for row in rows.read(record) if {name: row.get(name) for name in own} == own]
-    if own["code"].endswith(CHANGED):  # who knows what that was
-        done = []
-    shares = np.array([each for stretch in done for each in stretch]).reshape(-1, episodes)[:seeds]
+    shares = np.zeros((0, episodes))
+    if not own["code"].endswith(CHANGED):  # who knows what that was
+        for row in rows.read(record):
+            new = _shares(row, episodes) if row == {**row, **own, "first": len(shares)} else None
+            shares = shares if new is None else np.concatenate([shares, new])
     if len(shares) < seeds:
-        new = explored_shares(line, seeds, episodes, first=len(shares)).astype(np.float64).round(6)
-        rows.append(record, {**own, "shares": new.tolist()})
+        first = len(shares)
+        new = explored_shares(line, seeds, episodes, first=first).astype(np.float64).round(6)
+        rows.append(record, {**own, "first": first, "shares": new.tolist()})
         shares = np.concatenate([shares, new])
-    return shares
+    return shares[:seeds]
+
+
+def _shares(row: dict[str, Any], episodes: int) -> np.ndarray | None:
+    """Those of a row; None if they are not shares of whole seeds."""
+    try:
+        shares = np.array(row["shares"], np.float64)
+    except (KeyError, TypeError, ValueError):
+        return None
+    sound = shares.ndim == 2 and shares.shape[1] == episodes and bool(((shares >= 0) & (shares <= 1)).all())
+    return shares if sound else None
 
 
 def explored_shares(line: Line, seeds: int, episodes: int, *, first: int = 0) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxplore.experiments.kept import Seen
-from maxplore.experiments.oracle import SEED, STEPS, final, kept, learn
+from maxplore.experiments.oracle import SEED, STEPS, final, learn, oracle_file
 from maxplore.experiments.spec import Asked, Claim, Curve, Judge, Measured, Say, judged, resized
 from maxplore.experiments.statistics import level
 from maxplore.experiments.swept import (
@@ -68,9 +68,9 @@ SOLVING: dict[str, dict[str, Any]] = {
         "episodes": 1,
     },
 }
-"""Settings of exploitation. Those of `fast` are the usual ones but for half of the imagined episodes: a policy from
-most D needs no more, and the figure takes thirty policies at every point. They are said aloud, so that a trial that was
-kept is known to be of another recipe when they change."""
+"""Settings of exploitation. Those of `fast` are the usual ones but for half of the imagined episodes, for time: the
+figure takes thirty policies at every point. They are said aloud, so that a trial that was kept is known to be of
+another recipe when they change."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class HalfCheetahFigure:
 
     def oracle(self, task: str, folder: Path, say: Say) -> float:
         """What SAC is paid in the end that learned in the real environment: made once."""
-        file = kept(folder, task, self.oracle_steps)
+        file = oracle_file(folder, task, self.oracle_steps)
         if (returns := final(file, self.oracle_steps)) is None:
             say(f"the oracle learns {task} in {self.oracle_steps} real steps")
             learn(task, self.oracle_steps, SEED, file)
@@ -173,7 +173,7 @@ class HalfCheetahFigure:
                     )
             learned = f"SAC in reality, {summary['oracle_steps']:,} steps"
             panel.axhline(oracles[what], color="grey", linestyle="--", label=learned)
-            panel.set(title=what, xlabel="exploration step")
+            panel.set(title=what if what in TASKS else "average of both returns", xlabel="exploration step")
         panels[0].set_ylabel("real return over 100 steps")
         figure.suptitle(f"{self.title}: mean and quartiles of {of_seeds(summary)}")
         panels[0].legend(frameon=False, fontsize="small")

@@ -206,7 +206,7 @@ def commit() -> str:
     """The last that changed this package, with a + if it was changed since; empty where there is no git, or it knows
     nothing of the package."""
     last = _git("log", "-1", "--format=%h", "--", ".")
-    return last and last + (CHANGED if _git("status", "--porcelain", "--", ".") else "")
+    return last + (CHANGED if _git("status", "--porcelain", "--", ".") != "" else "") if last else ""
 
 
 CHANGED = "+"
@@ -220,16 +220,16 @@ def code() -> str:
     return f"maxplore {__version__} {commit()}".strip()
 
 
-def _git(*words: str) -> str:
-    """What git says of the package; nothing if it cannot be asked."""
+def _git(*words: str) -> str | None:
+    """What git says of the package; None if it cannot be asked, or does not know."""
     package = Path(__file__).parents[1]
     try:
         asked = subprocess.run(
             ["git", *words], cwd=package, capture_output=True, text=True, check=False, timeout=PATIENCE
         )
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return asked.stdout.strip()
+        return None
+    return asked.stdout.strip() if asked.returncode == 0 else None
 
 
 PATIENCE = 10.0

@@ -18,6 +18,8 @@ from maxplore.runs.directory import write_text
 from maxplore.tasks import TASKS
 
 STEPS, SEED = 200_000, 1000
+FIGURE, OUT, OTHERS = "maxplore/HalfCheetah-v0", Path("results/half-cheetah"), Path("results/benchmarks")
+"""The environment whose figure shows oracles, where these are, and where others are."""
 
 
 def learn(task: str, steps: int, seed: int, file: Path) -> None:
@@ -39,9 +41,9 @@ def learn(task: str, steps: int, seed: int, file: Path) -> None:
     draft.replace(file)
 
 
-def kept(folder: Path, task: str, steps: int) -> Path:
-    """Where the figure looks for what was learned."""
-    return folder / f"oracle-{task}-{steps}.json"
+def oracle_file(folder: Path, task: str, steps: int, seed: int = SEED) -> Path:
+    """Where what was learned is kept; and where the figure looks for it."""
+    return folder / f"oracle-{task}-{steps}-{seed}.json"
 
 
 def final(file: Path, steps: int) -> list[float] | None:
@@ -63,12 +65,8 @@ def main() -> int:
     asked = parser.parse_args()
     use_compilation_cache()
     try:
-        learn(
-            asked.task,
-            asked.steps,
-            asked.seed,
-            asked.out or kept(Path("results/half-cheetah"), asked.task, asked.steps),
-        )
+        usual = oracle_file(OUT if TASKS[asked.task].env == FIGURE else OTHERS, asked.task, asked.steps, asked.seed)
+        learn(asked.task, asked.steps, asked.seed, asked.out or usual)
     except InputError as error:
         sys.stderr.write(f"maxplore: {error}\n")
         return 2

@@ -8,10 +8,11 @@ from typing import Any
 
 
 def read(record: Path) -> Iterator[dict[str, Any]]:
-    """The rows that are whole; one that was cut short is to be done again."""
-    for line in record.read_text().splitlines() if record.exists() else ():
+    """The rows that are whole; one that was cut short, or is none, is to be done again."""
+    for line in record.read_text(errors="replace").splitlines() if record.exists() else ():
         with contextlib.suppress(json.JSONDecodeError):
-            yield json.loads(line)
+            if isinstance(row := json.loads(line), dict):
+                yield row
 
 
 def append(record: Path, row: dict[str, Any]) -> None:

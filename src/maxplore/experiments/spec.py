@@ -82,10 +82,12 @@ class Claim:
 
     def judged(self, measured: Any) -> dict[str, Any]:
         verdict = Verdict(*self.judge.of(measured))
+        if np.isnan(verdict.value):
+            return self.left("what was measured is no number")
         # JSON has no infinity: a share never reached is null.
         shown = round(verdict.value, 4) if np.isfinite(verdict.value) else None
         told: dict[str, Any] = {**self._stated, "measured": shown, "holds": bool(verdict.holds)}
-        if verdict.interval is not None and np.isfinite(verdict.interval).all():
+        if verdict.interval is not None:
             told["interval"] = [round(end, 4) for end in verdict.interval]
         return told
 
@@ -158,7 +160,7 @@ def judged(claims: tuple[Claim, ...], measured: Mapping[str, Any], length: int |
         if missing:
             found.append(claim.left(f"{', '.join(missing)} did not run"))
         elif claim.judge.at not in (None, length):
-            found.append(claim.left(f"it is about {claim.judge.at:,}, not {length or 0:,}"))
+            found.append(claim.left(f"the figure goes to {length or 0:,}"))
         else:
             found.append(claim.judged(measured))
     return found

@@ -203,11 +203,9 @@ def reliability(story: Story) -> str:
 def reliabilities(story: Story, steps: Sequence[int]) -> list[dict[str, Any]]:
     """For the script: at every moment the places of the diagram's points, their numbers, and all in words."""
     y, tables = svg.Scale(0.0, 1.0, BOTTOM, TOP), {frame.step: frame.tables for frame in story.frames}
-    levels = next((own["reliability"][:, 0] for own in tables.values() if "reliability" in own), np.zeros(0))
-    blank = np.column_stack([levels, np.full(len(levels), math.nan)])
     told: list[dict[str, Any]] = []
-    for step in steps:
-        points = [(float(a), float(b)) for a, b in tables[step].get("reliability", blank)]
+    for step in (own for own in steps if "reliability" in tables[own]):  # all of them, or none
+        points = [(float(a), float(b)) for a, b in tables[step]["reliability"]]
         words_ = "; ".join(f"{a:.0%} expected, {b:.0%} found" for a, b in points if math.isfinite(b))
         told.append(
             {
