@@ -161,22 +161,25 @@ class HalfCheetahFigure:
     def draw(self, summary: dict[str, Any]) -> Any:
         import matplotlib.pyplot as plt
 
-        figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+        figure, panels = plt.subplots(1, 3, figsize=(13, 4.8), layout="constrained")
         oracles = {**summary["oracle"], "average": float(np.mean(list(summary["oracle"].values())))}
         for panel, what in zip(panels, (*TASKS, "average"), strict=True):
             for label, own in summary["curves"].items():
                 task, name = label.split(", ")
-                if task == what:
-                    (line,) = panel.plot(own["x"], own["mean"], "o-", markersize=3, label=name)
-                    panel.fill_between(
-                        own["x"], own["p25"], own["p75"], color=line.get_color(), alpha=0.12, linewidth=0
-                    )
+                if task != what:
+                    continue
+                (line,) = panel.plot(own["x"], own["mean"], "o-", markersize=4, label=name)
+                panel.fill_between(own["x"], own["p25"], own["p75"], color=line.get_color(), alpha=0.1, linewidth=0)
+                returns = summary["returns"][name]
+                each = np.array(returns[task] if task in returns else np.mean(list(returns.values()), axis=0))
+                panel.plot(own["x"], each.T, ".", color=line.get_color(), markersize=3, alpha=0.6)
             learned = f"SAC in reality, {summary['oracle_steps']:,} steps"
             panel.axhline(oracles[what], color="grey", linestyle="--", label=learned)
             panel.set(title=what if what in TASKS else "average of both returns", xlabel="exploration step")
+            panel.set_xlim(left=0)
         panels[0].set_ylabel("real return over 100 steps")
-        figure.suptitle(f"{self.title}: mean and quartiles of {of_seeds(summary)}")
-        panels[0].legend(frameon=False, fontsize="small")
+        figure.suptitle(f"{self.title}: mean and quartiles of {of_seeds(summary)}; small dots: each of them")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
         return figure
 
 
