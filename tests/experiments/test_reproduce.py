@@ -179,10 +179,10 @@ def test_the_grids_are_the_papers_with_its_choice_first():
 def test_a_grid_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     ran = []
 
-    def shares(line, seeds, episodes):
+    def shares(line, seeds, episodes, *, first=0):
         if not isinstance(line.explorer, OracleExplorer):
-            ran.append(line)
-        return np.linspace(0, len(ran) / 10, seeds * episodes).reshape(seeds, episodes)
+            ran.append((first, seeds))
+        return np.linspace(0, len(ran) / 10, (seeds - first) * episodes).reshape(seeds - first, episodes)
 
     monkeypatch.setattr(grid, "explored_shares", shares)
     figure = replace(Grid(), seeds=2, episodes=3, configs=2)
@@ -194,6 +194,12 @@ def test_a_grid_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert len(ran) == 7, "only the setting that was cut short"
     assert figure.run(tmp_path, lambda _: None) == again
     assert len(ran) == 7
+    more = replace(figure, seeds=3).run(tmp_path, lambda _: None)
+    assert ran[7:] == [(2, 3)] * 6, "one more seed of each setting"
+    fewer = figure.run(tmp_path, lambda _: None)
+    assert fewer.extra["ranking"] == again.extra["ranking"], "fewer seeds are the first of them"
+    assert replace(figure, seeds=3).run(tmp_path, lambda _: None) == more
+    assert len(ran) == 13
     for method in ("MAX", "EB-DQN"):
         assert first.extra["ranking"][method] == again.extra["ranking"][method]
         areas = [row["area"] for row in again.extra["ranking"][method]]

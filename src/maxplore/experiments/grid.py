@@ -108,18 +108,18 @@ class Grid:
     def run(self, folder: Path, say: Say) -> Measured:
         seeds, episodes = self.seeds, self.episodes
         record = folder / "grid.jsonl"
-        done = {_name(row): row for row in rows.read(record)}
+        done = {_name(row): row for row in rows.read(record)}  # the last of a name has the most seeds
         tried: list[dict[str, Any]] = []
         for method in GRIDS:
             for setting in settings_of(method, self.configs or None):
                 row: dict[str, Any] = {"method": method, "setting": setting, "seeds": seeds, "episodes": episodes}
-                if _name(row) not in done:
-                    at_once = seeds if method == "EB-DQN" else 1
-                    shares = explored_shares(Line(explorer_of(method, setting), at_once=at_once), seeds, episodes)
-                    row["shares"] = shares.round(4).tolist()
-                    rows.append(record, row)
-                    say(f"{method} {setting}: area {_area(row):.3f}")
-                tried.append(done.get(_name(row), row))
+                shares: list[list[float]] = done.get(_name(row), {"shares": []})["shares"]
+                if len(shares) < seeds:
+                    line = Line(explorer_of(method, setting), at_once=seeds if method == "EB-DQN" else 1)
+                    shares = [*shares, *explored_shares(line, seeds, episodes, first=len(shares)).round(4).tolist()]
+                    rows.append(record, {**row, "shares": shares})
+                    say(f"{method} {setting}: area {_area({'shares': shares}):.3f}")
+                tried.append({**row, "shares": shares[:seeds]})
         ranked = {
             method: sorted((row for row in tried if row["method"] == method), key=_area, reverse=True)
             for method in GRIDS
@@ -163,7 +163,7 @@ class Grid:
 
 
 def _name(row: dict[str, Any]) -> str:
-    return json.dumps([row[key] for key in ("method", "setting", "seeds", "episodes")])
+    return json.dumps([row[key] for key in ("method", "setting", "episodes")])
 
 
 def _area(row: dict[str, Any]) -> float:
