@@ -182,7 +182,7 @@ def test_a_grid_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     def shares(line, seeds, episodes, *, first=0):
         if not isinstance(line.explorer, OracleExplorer):
             ran.append((first, seeds))
-        return np.linspace(0, len(ran) / 10, (seeds - first) * episodes).reshape(seeds - first, episodes)
+        return np.linspace(0, len(ran) / 20, (seeds - first) * episodes).reshape(seeds - first, episodes)
 
     monkeypatch.setattr(grid, "explored_shares", shares)
     figure = replace(Grid(), seeds=2, episodes=3, configs=2)
@@ -194,6 +194,10 @@ def test_a_grid_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert len(ran) == 7, "only the setting that was cut short"
     assert figure.run(tmp_path, lambda _: None) == again
     assert len(ran) == 7
+    with record.open("a") as file:  # what is no row, or has no shares, is not there
+        file.write(
+            "{}\n3\n" + json.dumps({"method": "MAX", "setting": CHOSEN["MAX"], "episodes": 3, "shares": [[9]]}) + "\n"
+        )
     more = replace(figure, seeds=3).run(tmp_path, lambda _: None)
     assert ran[7:] == [(2, 3)] * 6, "one more seed of each setting"
     fewer = figure.run(tmp_path, lambda _: None)

@@ -91,7 +91,7 @@ def kept_shares(record: Path, line: Line, seeds: int, episodes: int) -> np.ndarr
     shares = np.zeros((0, episodes))
     if not own["code"].endswith(CHANGED):  # who knows what that was
         for row in rows.read(record):
-            new = _shares(row, episodes) if row == {**row, **own, "first": len(shares)} else None
+            new = sound_shares(row, episodes) if row == {**row, **own, "first": len(shares)} else None
             shares = shares if new is None else np.concatenate([shares, new])
     if len(shares) < seeds:
         first = len(shares)
@@ -101,7 +101,7 @@ def kept_shares(record: Path, line: Line, seeds: int, episodes: int) -> np.ndarr
     return shares[:seeds]
 
 
-def _shares(row: dict[str, Any], episodes: int) -> np.ndarray | None:
+def sound_shares(row: dict[str, Any], episodes: int) -> np.ndarray | None:
     """Those of a row; None if they are not shares of whole seeds."""
     try:
         shares = np.array(row["shares"], np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxplore.experiments import rows
-from maxplore.experiments.exploration import Line, explored_shares
+from maxplore.experiments.exploration import Line, explored_shares, sound_shares
 from maxplore.experiments.spec import Asked, Claim, Curve, Measured, Say, quartiles, resized
 from maxplore.explorers import (
     PAPER_MAX,
@@ -108,12 +108,15 @@ class Grid:
     def run(self, folder: Path, say: Say) -> Measured:
         seeds, episodes = self.seeds, self.episodes
         record = folder / "grid.jsonl"
-        done = {_name(row): row for row in rows.read(record)}  # the last of a name has the most seeds
+        done: dict[str, list[list[float]]] = {}
+        for row in rows.read(record):
+            if row.get("episodes") == episodes and (shares := sound_shares(row, episodes)) is not None:
+                done[_name(row)] = shares.tolist()  # the last of a name has the most seeds
         tried: list[dict[str, Any]] = []
         for method in GRIDS:
             for setting in settings_of(method, self.configs or None):
-                row: dict[str, Any] = {"method": method, "setting": setting, "seeds": seeds, "episodes": episodes}
-                shares: list[list[float]] = done.get(_name(row), {"shares": []})["shares"]
+                row = {"method": method, "setting": setting, "seeds": seeds, "episodes": episodes}
+                shares = done.get(_name(row), [])
                 if len(shares) < seeds:
                     line = Line(explorer_of(method, setting), at_once=seeds if method == "EB-DQN" else 1)
                     shares = [*shares, *explored_shares(line, seeds, episodes, first=len(shares)).round(4).tolist()]
@@ -163,7 +166,7 @@ class Grid:
 
 
 def _name(row: dict[str, Any]) -> str:
-    return json.dumps([row[key] for key in ("method", "setting", "episodes")])
+    return json.dumps([row.get(key) for key in ("method", "setting", "episodes")])
 
 
 def _area(row: dict[str, Any]) -> float:
