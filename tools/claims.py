@@ -27,18 +27,9 @@ def table(root: Path = ROOT, *, of_chain: bool = True) -> str:
         name = f"[{summary['figure']}](../results/{path.parent.name}/summary.json), {_size(summary)}"
         claims, left = summary["claims"], summary.get("not_judged", [])
         if len(claims) > 12:  # one claim for each of many lengths
-            held = sum(claim["holds"] for claim in claims)
             worst = max(math.inf if claim["measured"] is None else claim["measured"] for claim in claims)
             what = f"{claims[0]['claim']}, and so on: {len(claims)} claims, worst value shown"
-            more = f", {len(left)} not judged" if left else ""
-            cells = (
-                name,
-                what,
-                claims[0]["paper"],
-                holds_if(summary, claims[0]),
-                f"{worst:g}",
-                f"{held} of {len(claims)}{more}",
-            )
+            cells = (name, what, claims[0]["paper"], holds_if(summary, claims[0]), f"{worst:g}", _held(summary))
             rows.append(f"| {' | '.join(cells)} |")
             continue
         for claim in (*claims, *left):
