@@ -111,6 +111,14 @@ def test_what_are_no_shares_is_not_there(tmp_path, monkeypatch, shares):
     np.testing.assert_array_equal(kept_shares(record, line, 1, 2), np.ones((1, 2)))
 
 
+def test_the_same_numbers_make_the_same_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(exploration, "explored_shares", explored_at_once)
+    for folder in ("first", "second"):
+        assert main(["reproduce", "chain", "--preset", "smoke", "--out", str(tmp_path / folder)]) == 0
+    for file in ("chain.png", "chain.svg", "summary.json"):
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+
+
 def test_seeds_are_the_same_however_many_come_after():
     line = Line(RandomExplorer(), 8)
     every = explored_shares(line, 5, 3)

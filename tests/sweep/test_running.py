@@ -202,6 +202,11 @@ def test_a_record_that_another_machine_writes_is_not_opened(tmp_path, monkeypatc
         assert "one,waiting," in gather(status.read({"one": longer}, tmp_path), tmp_path).read_text()
 
 
+def test_a_run_that_is_longer_than_asked_is_done_and_no_more():
+    longer = NOTHING._replace(steps=2 * TRIAL.steps)
+    assert status.Row("a", "done", TRIAL, longer).cells[2] == f"{TRIAL.steps}/{TRIAL.steps}"
+
+
 def test_the_time_that_is_left_is_that_of_trials_of_the_kind():
     past = journal.Past(event="ended", seconds=100.0, gained=1.0)
     slow = replace(TRIAL, method="max")

@@ -49,7 +49,7 @@ class Row(NamedTuple):
         return (
             self.name,
             self.state,
-            f"{self.done.steps}/{self.trial.steps}",
+            f"{min(self.done.steps, self.trial.steps)}/{self.trial.steps}",  # a run may be longer than asked
             f"{len(self.done.solved & {*asked})}/{len(asked)}" if asked else "",
             str(past.resumed or ""),
             in_words(seconds) if seconds else "",
