@@ -3,14 +3,17 @@
 from typing import Any
 
 import gymnasium as gym
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 
 from maxplore import Explorer, InputError
 from maxplore.entry import Entry
-from maxplore.explorers.model_based import ModelAgent
+from maxplore.explorers.model_based import ModelAgent, follow
 from maxplore.methods import METHODS, model_based
-from maxplore.solvers import Gradient, Icem, IcemConfig, Sac
+from maxplore.solvers import Gradient, Icem, IcemConfig, Policy, Sac
 from maxplore.utilities import JensenRenyi
 
 CHEETAH = (Entry((19,)), Entry((6,)))
@@ -154,6 +157,7 @@ def test_methods_of_the_paper_differ_in_what_they_look_for_and_how(method, activ
         ({"preset": "quick"}, "preset is 'quick', expected one of fast, paper, smoke"),
         ({"memmbers": 3}, "there is no setting 'memmbers' here, expected one of: members"),
         ({"warm_up": 0}, "warm_up is 0, expected at least 1"),
+        ({"dither": 1.5}, "dither is 1.5, expected a share from 0 to 1"),
         (
             {"method": "random", "reward": lambda s, a, s2: s[0], "reward_weight": 1.0},
             "random actions look for nothing",
@@ -164,6 +168,30 @@ def test_methods_of_the_paper_differ_in_what_they_look_for_and_how(method, activ
 def test_what_cannot_be_is_refused_by_name(settings, message):
     with pytest.raises(InputError, match=message):
         explorer_of(gym.make("maxplore/MountainCar-v0"), **settings)
+
+
+class Firm(Policy):
+    """Full force, or the last of the numbered actions, whatever the state."""
+
+    action: Array
+
+    def __call__(self, state, *, key=None):
+        return self.action
+
+
+@pytest.mark.parametrize("dither", [0.0, 0.25, 1.0])
+def test_dither_draws_this_share_of_the_numbers_of_an_action_each_by_itself(dither):
+    keys = jax.random.split(jax.random.key(0), 4000)
+    real, numbered = Entry((3,)), Entry((), count=4)
+    moved = np.asarray(jax.vmap(lambda key: follow(Firm(jnp.ones(3)), jnp.zeros(2), real, dither, key=key))(keys))
+    drawn = moved != 1
+    np.testing.assert_allclose(drawn.mean(axis=0), dither, atol=0.03)
+    np.testing.assert_allclose((drawn[:, 0] & drawn[:, 1]).mean(), dither**2, atol=0.03)
+    if dither:
+        np.testing.assert_allclose(np.quantile(moved[drawn], [0.1, 0.5, 0.9]), [-0.8, 0.0, 0.8], atol=0.1)
+    chosen = jax.vmap(lambda key: follow(Firm(jnp.int32(3)), jnp.zeros(2), numbered, dither, key=key))(keys)
+    expected = np.array([dither / 4, dither / 4, dither / 4, 1 - 0.75 * dither])
+    np.testing.assert_allclose(np.bincount(chosen, minlength=4) / len(keys), expected, atol=0.03)
 
 
 @pytest.mark.parametrize("method", ["jdrx", "perx", "tvax"])

@@ -47,12 +47,16 @@ class ModelBasedConfig:
     """Every so many rounds the ensemble is drawn anew, otherwise it goes on from where it stands."""
     solve_at_reset: bool = True
     """Whether a new episode gets a new solve, though the model is the same."""
+    dither: float = 0.0
+    """Share of the numbers of actions that are drawn at random in place of the policy's (of numbered actions, share of
+    the actions): so that D tells apart what each of them does, and knows of forces between all and nothing."""
     margin: float = 1.0
     """How far imagination may leave the range of D, as a share of its extent, within the bounds of the observation
     space; inf is as far as it likes, whatever the bounds."""
 
     def __post_init__(self) -> None:
         checks.at_least(1, self, "warm_up", "plan_every", "fresh_every")
+        checks.share(self, "dither")
         if not self.margin >= 0:
             raise InputError(f"margin is {self.margin}, expected 0 or more")
         if not self.fit.from_scratch:
@@ -188,7 +192,9 @@ class ModelAgent(Agent):
             self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, _choice_keys(self._key, now)[2]))
         self._began = False
         assert self._policy is not None
-        return np.asarray(_follow(self._policy.later(now - self._solved), jnp.asarray(state)))
+        policy, entry = self._policy.later(now - self._solved), self._history.action_entry
+        key_random = _choice_keys(self._key, now)[0] if self.config.dither else self._key
+        return np.asarray(_follow(policy, jnp.asarray(state), entry, self.config.dither, key=key_random))
 
     @property
     def promises(self) -> bool:
@@ -433,6 +439,16 @@ def _worth(mdp: ExplorationMDP, states: Array, actions: Array, *, key: PRNGKeyAr
     return mdp.step(states, actions, key=key).reward
 
 
-@eqx.filter_jit
-def _follow(policy: Policy, state: Shaped[Array, "*state"]) -> Shaped[Array, "*action"]:
-    return policy(state)
+def follow(
+    policy: Policy, state: Shaped[Array, "*state"], entry: Entry, dither: float, *, key: PRNGKeyArray
+) -> Shaped[Array, "*action"]:
+    """What the policy does in a state, with this share of its numbers drawn at random instead."""
+    action = policy(state)
+    if not dither:
+        return action
+    key_which, key_what = jax.random.split(key)
+    return jnp.where(jax.random.bernoulli(key_which, dither, entry.shape), anything(entry, (), key_what), action)
+
+
+_follow = eqx.filter_jit(follow)
+"""For callers that are not compiled themselves."""

@@ -23,6 +23,7 @@ from maxplore.explorers.model_based import (
     Reports,
     calibrated,
     choice_keys,
+    follow,
     imagined_mdp,
     new_ensemble,
 )
@@ -160,7 +161,8 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
             due_now = due(walk, plan, now, offset)
             plan = jax.lax.cond(due_now, lambda: solved(walk, ensemble, plan, now), lambda: plan)
             policy = eqx.combine(plan.found, rest)[0].later(now - plan.step)
-            return advanced(walk, policy(walk.state), now), plan
+            key_random = choice_keys(key_agent, now)[0]
+            return advanced(walk, follow(policy, walk.state, actions.entry, config.dither, key=key_random), now), plan
 
         def step(carry: tuple[Walk, Plan], offset: Int[Array, ""]) -> tuple[tuple[Walk, Plan], None]:
             goes_on = config.warm_up + number * config.plan_every + offset < steps
