@@ -1,6 +1,7 @@
 """How the real return of a task grows when its policy may try 1, 5 and 20 real episodes, told and learned from.
 
     python benchmarks/refinement.py [--tasks running flipping] [--seeds 1] [--first-seed 1000] [--method max]
+        [--explore dither=0.25]
 
 On Half Cheetah, from the D of `exploration.py half-cheetah --steps 20000` (made if it is not there). Policies are rated
 in three real episodes that nobody learns from. One process, one core. A row that is finished is kept in
@@ -46,12 +47,13 @@ def main() -> None:
     parser.add_argument("--method", default="max")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--explore", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
     asked = parser.parse_args()
     for folder in (asked.runs, asked.out):
         folder.mkdir(parents=True, exist_ok=True)
-    path, study = asked.runs / "refinement.jsonl", STUDIES["half-cheetah"]
+    path, study = asked.runs / f"{'-'.join(['refinement', *asked.explore])}.jsonl", STUDIES["half-cheetah"]
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["task"], row["method"], row["seed"]) for row in rows}
     env = gym.make(study.env)
@@ -59,7 +61,8 @@ def main() -> None:
         for task in asked.tasks:
             if (task, asked.method, seed) in done:
                 continue
-            explorer, used = explored("half-cheetah", study, asked.method, seed, asked.runs), time.process_time()
+            explorer = explored("half-cheetah", study, asked.method, seed, asked.runs, asked.explore)
+            used = time.process_time()
             rated, told = [], 0
             for refined in maxplore.refine(explorer, env, task, episodes=ROUNDS, seed=20_000, horizon=100):
                 rated.append(rate(refined.policy, env, told))
@@ -69,6 +72,7 @@ def main() -> None:
                 "task": task,
                 "method": asked.method,
                 "seed": seed,
+                "explored_with": asked.explore,
                 "commit": commit(),
                 "rated": rated,
                 "cpu_seconds": round(time.process_time() - used, 1),
