@@ -1,7 +1,7 @@
 """How the real return of a task grows when its policy may try 1, 5 and 20 real episodes, told and learned from.
 
     python benchmarks/refinement.py [--tasks running flipping] [--seeds 1] [--first-seed 1000] [--method max]
-        [--explore dither=0.25]
+        [--explore dither=0.25] [--set solver_episodes=300]
 
 On Half Cheetah, from the D of `exploration.py half-cheetah --steps 20000` (made if it is not there). Policies are rated
 in three real episodes that nobody learns from. One process, one core. A row that is finished is kept in
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-from exploitation import STUDIES, explored
+from exploitation import STUDIES, explored, settings_of
 from exploration import FIRST_SEED, commit
 
 import maxplore
@@ -48,15 +48,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--explore", nargs="*", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
     asked = parser.parse_args()
     for folder in (asked.runs, asked.out):
         folder.mkdir(parents=True, exist_ok=True)
-    path, study = asked.runs / f"{'-'.join(['refinement', *asked.explore])}.jsonl", STUDIES["half-cheetah"]
+    path, study = asked.runs / f"{'-'.join(['refinement', *asked.explore, *asked.set])}.jsonl", STUDIES["half-cheetah"]
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["task"], row["method"], row["seed"]) for row in rows}
-    env = gym.make(study.env)
+    env, given = gym.make(study.env), dict[str, Any](horizon=100) | settings_of(asked.set)
     for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
         for task in asked.tasks:
             if (task, asked.method, seed) in done:
@@ -64,15 +65,16 @@ def main() -> None:
             explorer = explored("half-cheetah", study, asked.method, seed, asked.runs, asked.explore)
             used = time.process_time()
             rated, told = [], 0
-            for refined in maxplore.refine(explorer, env, task, episodes=ROUNDS, seed=20_000, horizon=100):
+            for refined in maxplore.refine(explorer, env, task, episodes=ROUNDS, seed=20_000, **given):
                 rated.append(rate(refined.policy, env, told))
                 told += len(refined.returns)
-            rated.append(rate(explorer.exploit(task, seed=len(ROUNDS), horizon=100), env, told))
+            rated.append(rate(explorer.exploit(task, seed=len(ROUNDS), **given), env, told))
             row = {
                 "task": task,
                 "method": asked.method,
                 "seed": seed,
                 "explored_with": asked.explore,
+                "settings": asked.set,
                 "commit": commit(),
                 "rated": rated,
                 "cpu_seconds": round(time.process_time() - used, 1),
