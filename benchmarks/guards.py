@@ -37,7 +37,16 @@ GUARDS: dict[str, dict[str, Any]] = {
     "noise left in D": {"smoothing": False},
     "own parts of D, ten members": {"own_share": 0.25, "members": 10, "most_steps": 5000},
 }
-"""What is usual, and the same with one guard left out or added; ten members are trained for as many steps in all."""
+"""What is usual, and the same with one guard left out or added; ten members are trained for as many steps in all. Where
+noise is left in D, the model is trained two thirds as long, too: what is usual trains on with D as it is without."""
+
+KEY = ("guard", "task", "method", "seed", "explored_with", "settings")
+"""What makes a row: one that has these is not made again."""
+
+
+def words(guard: str) -> list[str]:
+    """All that it was solved with, as it would be typed."""
+    return [f"{key}={value}" for key, value in {**BUDGET, **GUARDS[guard]}.items()]
 
 
 def main() -> None:
@@ -52,15 +61,15 @@ def main() -> None:
     asked = parser.parse_args()
     for folder in (asked.runs, asked.out):
         folder.mkdir(parents=True, exist_ok=True)
-    path, study = asked.runs / f"{'-'.join(['guards', *asked.explore])}.jsonl", STUDIES["half-cheetah"]
+    path, study = asked.runs / "guards.jsonl", STUDIES["half-cheetah"]
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(row["guard"], row["task"], row["method"], row["seed"]) for row in rows}
+    done = [tuple(row[key] for key in KEY) for row in rows]
     for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
         todo = [
             (guard, task)
             for guard in asked.guards
             for task in study.tasks
-            if (guard, task, asked.method, seed) not in done
+            if (guard, task, asked.method, seed, asked.explore, words(guard)) not in done
         ]
         if not todo:
             continue
@@ -77,7 +86,7 @@ def main() -> None:
                 "method": asked.method,
                 "seed": seed,
                 "explored_with": asked.explore,
-                "settings": {key: str(value) for key, value in GUARDS[guard].items()},
+                "settings": words(guard),
                 "commit": commit(),
                 "returns": [round(float(each), 2) for each in returns],
                 "imagined": round(policy.report.imagined, 2),

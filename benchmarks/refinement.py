@@ -27,6 +27,9 @@ from maxplore.tasks import TASKS
 ROUNDS = (1, 4, 15)
 """Real episodes after the first, the second and the third solution."""
 
+KEY = ("task", "method", "seed", "explored_with", "settings")
+"""What makes a row: one that has these is not made again."""
+
 
 def rate(policy: maxplore.TaskPolicy, env: gym.Env[Any, Any], told: int) -> dict[str, Any]:
     """What a policy is really paid, after so many real episodes were told."""
@@ -54,13 +57,15 @@ def main() -> None:
     asked = parser.parse_args()
     for folder in (asked.runs, asked.out):
         folder.mkdir(parents=True, exist_ok=True)
-    path, study = asked.runs / f"{'-'.join(['refinement', *asked.explore, *asked.set])}.jsonl", STUDIES["half-cheetah"]
+    path, study = asked.runs / "refinement.jsonl", STUDIES["half-cheetah"]
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(row["task"], row["method"], row["seed"]) for row in rows}
+    done = [tuple(row[key] for key in KEY) for row in rows]
     env, given = gym.make(study.env), dict[str, Any](horizon=100) | settings_of(asked.set)
     for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
         for task in asked.tasks:
-            if (task, asked.method, seed) in done:
+            about = {"task": task, "method": asked.method, "seed": seed}
+            about |= {"explored_with": asked.explore, "settings": asked.set}
+            if tuple(about[key] for key in KEY) in done:
                 continue
             explorer = explored("half-cheetah", study, asked.method, seed, asked.runs, asked.explore)
             used = time.process_time()
@@ -70,11 +75,7 @@ def main() -> None:
                 told += len(refined.returns)
             rated.append(rate(explorer.exploit(task, seed=len(ROUNDS), **given), env, told))
             row = {
-                "task": task,
-                "method": asked.method,
-                "seed": seed,
-                "explored_with": asked.explore,
-                "settings": asked.set,
+                **about,
                 "commit": commit(),
                 "rated": rated,
                 "cpu_seconds": round(time.process_time() - used, 1),

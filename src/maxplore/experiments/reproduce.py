@@ -59,7 +59,7 @@ def reproduce(name: str, out: Path, asked: Asked, *, say: Say, engine: Engine | 
     # The same numbers make the same files, byte by byte: no date, and names of SVG's parts that are not drawn.
     with mpl.rc_context({"svg.hashsalt": name}):
         figure.savefig(out / f"{name}.png.part", dpi=150, format="png")
-        figure.savefig(out / f"{name}.svg.part", format="svg", metadata={"Date": None})
+        figure.savefig(out / f"{name}.svg.part", dpi=150, format="svg", metadata={"Date": None})
     (out / "summary.json.part").write_text(json.dumps(summary, indent=1) + "\n")
     for file in (f"{name}.png", f"{name}.svg", "summary.json"):
         (out / f"{file}.part").replace(out / file)
