@@ -1,7 +1,11 @@
 """The scripts in benchmarks/ can be run as they are."""
 
+import json
+import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -11,3 +15,18 @@ def test_no_benchmark_has_the_name_of_a_standard_module():
     names = {file.stem for file in BENCHMARKS.glob("*.py")}
     assert len(names) > 10
     assert not names & sys.stdlib_module_names
+
+
+def test_what_a_d_is_made_of(tmp_path):
+    """Three episodes: it stands, it turns right round, it lies on its back; a quarter of the torques are full."""
+    angle = np.concatenate([np.zeros(100), np.linspace(0, 2.1 * np.pi, 100), np.full(100, np.pi)])
+    states, torques = np.zeros((300, 19), np.float32), np.zeros((300, 6), np.float32)
+    states[:, 2], states[:, 3] = np.sin(angle), np.cos(angle)
+    torques[::4] = -1.0
+    file = tmp_path / "half-cheetah-300-dither=0.25-max-1014.npz"
+    np.savez(file, next_state=states, action=torques)
+    subprocess.run([sys.executable, BENCHMARKS / "torques.py", file, "--out", tmp_path], check=True, timeout=60)
+    (row,) = json.loads((tmp_path / "torques.json").read_text())["runs"]
+    assert (row["method"], row["seed"], row["explored_with"], row["steps"]) == ("max", 1014, ["dither=0.25"], 300)
+    assert (row["all_or_nothing"], row["somersaults"]) == (0.25, 1)
+    np.testing.assert_allclose(row["on_its_back"], (100 + 100 / 2.1) / 300, atol=0.02)

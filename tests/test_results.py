@@ -73,6 +73,28 @@ def test_what_trials_were_paid_is_beside_what_was_promised(tmp_path):
     assert share == "Inside, of all 9 episodes: 56%; to reach: 70%."
 
 
+def test_rows_of_other_settings_are_told_apart(tmp_path):
+    folder = tmp_path / "results" / "benchmarks"
+    folder.mkdir(parents=True)
+
+    def rows(**more: Any) -> str:
+        same = {"task": "running", "method": "max", "seed": 1, "returns": [1.0, 3.0], "inside": 1.0, "guard": "none"}
+        changed = [{"explored_with": []}, {"explored_with": ["dither=0.25"]}]
+        return json.dumps({"runs": [same | more | each for each in changed]})
+
+    (folder / "guards.json").write_text(rows())
+    assert exploitation.guards(tmp_path).splitlines()[2:] == [
+        "| max | none | 2 (2) | 100% |  |  |",
+        "| max, dither=0.25 | none | 2 (2) | 100% |  |  |",
+    ]
+    rated = [{"episodes": 0, "returns": [1.0, 3.0], "mean": 2.0}]
+    (folder / "refinement.json").write_text(rows(rated=rated, settings=["solver_episodes=3"]))
+    assert exploitation.refined(tmp_path).splitlines()[2:] == [
+        "| running, solver_episodes=3 | max | 1 | 2 (1, 3) |",
+        "| running, solver_episodes=3 | max, dither=0.25 | 1 | 2 (1, 3) |",
+    ]
+
+
 def test_the_cost_of_durability_is_that_of_the_benchmark():
     page = durability.PAGE.read_text()
     assert durability.written(page) == page, "run python -m tools.durability"
