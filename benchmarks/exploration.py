@@ -18,7 +18,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -85,11 +85,12 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     import gymnasium as gym
     import jax.numpy as jnp
     import numpy as np
+    from torques import somersaults
 
     import maxplore
 
     env = gym.make(study.env)
-    chosen = {name: value_of(text) for name, _, text in (one.partition("=") for one in settings)}
+    chosen = settings_of(settings)
     explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **chosen)
     explorer.explore(env, steps)
     seconds = time.perf_counter() - start
@@ -117,9 +118,7 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
         at_flag = np.asarray(seen.next_state)[:, 0] >= 0.45
         row["flag_at"] = int(np.argmax(at_flag)) + 1 if at_flag.any() else None
     if study.env == "maxplore/HalfCheetah-v0":
-        turned = np.unwrap(np.arctan2(np.asarray(seen.next_state)[:, 2], np.asarray(seen.next_state)[:, 3]))
-        episodes = turned[: steps // 100 * 100].reshape(-1, 100)
-        row["flips"] = int(np.sum(np.ptp(episodes, axis=1) > 2 * np.pi))
+        row["flips"] = somersaults(np.asarray(seen.next_state))
     if study.env == "maxplore/AntMaze-v0":
         row["visited"] = int(np.sum(env.unwrapped.info()["visited"]))  # pyright: ignore[reportAttributeAccessIssue]
     figures = explorer.figures
@@ -213,6 +212,11 @@ def finished(rows: Path, settings: list[str]) -> dict[tuple[str, int], dict[str,
 def compact(text: str) -> str:
     """JSON with every innermost list on one line."""
     return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
+
+
+def settings_of(typed: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE, as they were typed, by name."""
+    return {name: value_of(text) for name, _, text in (each.partition("=") for each in typed)}
 
 
 def value_of(text: str) -> Any:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-from exploitation import STUDIES, explored, settings_of
-from exploration import FIRST_SEED, commit
+from exploitation import STUDIES, explored
+from exploration import FIRST_SEED, commit, settings_of
 
 import maxplore
 from maxplore.tasks import TASKS

@@ -8,6 +8,8 @@ results/benchmarks/torques.json.
 
 import argparse
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +19,32 @@ FULL = 0.95
 """A torque beyond this share of the greatest is all or nothing."""
 
 EPISODE = 100
+"""Steps of an episode."""
+
+NAME = re.compile(r"half-cheetah-(?P<steps>\d+)-(?P<changed>(?:\w+=[^-]+-)*)(?P<method>\w+)-(?P<seed>\d+)\.npz")
+"""A file says where its D comes from."""
 
 
-def about(path: Path) -> dict[str, Any]:
-    """One D in numbers; its name says where it comes from."""
-    name, steps, *changed, method, seed = path.stem.removeprefix("half-").split("-")
-    assert name == "cheetah"
+def somersaults(states: np.ndarray) -> int:
+    """Episodes in which Half Cheetah turns right round."""
+    pitch = np.arctan2(states[:, 2], states[:, 3])
+    episodes = np.unwrap(pitch[: len(pitch) // EPISODE * EPISODE].reshape(-1, EPISODE), axis=1)
+    return int(np.sum(np.ptp(episodes, axis=1) > 2 * np.pi))
+
+
+def about(path: Path, told: dict[str, str]) -> dict[str, Any]:
+    """One D in numbers, with what its name has `told`."""
+    steps = int(told["steps"])
     with np.load(path, allow_pickle=False) as held:
-        following, torques = held["next_state"][: int(steps)], held["action"][: int(steps)]
-    turned = np.arctan2(following[:, 2], following[:, 3])
-    episodes = np.unwrap(turned[: len(turned) // EPISODE * EPISODE].reshape(-1, EPISODE), axis=1)
+        states, torques = held["next_state"][:steps], held["action"][:steps]
     return {
-        "method": method,
-        "seed": int(seed),
-        "explored_with": changed,
-        "steps": int(steps),
+        "method": told["method"],
+        "seed": int(told["seed"]),
+        "explored_with": [each for each in told["changed"].split("-") if each],
+        "steps": steps,
         "all_or_nothing": round(float((np.abs(torques) > FULL).mean()), 3),
-        "on_its_back": round(float((following[:, 3] < 0).mean()), 3),
-        "somersaults": int(np.sum(np.ptp(episodes, axis=1) > 2 * np.pi)),
+        "on_its_back": round(float((states[:, 3] < 0).mean()), 3),
+        "somersaults": somersaults(states),
     }
 
 
@@ -43,15 +53,17 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     asked = parser.parse_args()
-    rows = sorted(
-        (about(path) for path in asked.files), key=lambda row: (row["method"], row["explored_with"], row["seed"])
-    )
+    rows = list[dict[str, Any]]()
+    for path in asked.files:
+        if not (told := NAME.fullmatch(path.name)) or not path.is_file():
+            parser.error(f"{path} is no D, expected a file half-cheetah-STEPS[-SETTING=VALUE]-METHOD-SEED.npz")
+        rows.append(about(path, told.groupdict()))
     asked.out.mkdir(parents=True, exist_ok=True)
     result = {
-        "what": "D of Half Cheetah: share of torques beyond 0.95 of the greatest, share of steps on its back, and "
+        "what": f"D of Half Cheetah: share of torques beyond {FULL} of the greatest, share of steps on its back, and "
         "episodes with a whole turn",
-        "command": "python benchmarks/torques.py runs/benchmarks/half-cheetah-20000-*.npz",
-        "runs": rows,
+        "command": f"python benchmarks/torques.py {' '.join(sys.argv[1:])}",
+        "runs": sorted(rows, key=lambda row: (row["method"], row["explored_with"], row["seed"])),
     }
     (asked.out / "torques.json").write_text(json.dumps(result, indent=1) + "\n")
 

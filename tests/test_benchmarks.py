@@ -30,3 +30,10 @@ def test_what_a_d_is_made_of(tmp_path):
     assert (row["method"], row["seed"], row["explored_with"], row["steps"]) == ("max", 1014, ["dither=0.25"], 300)
     assert (row["all_or_nothing"], row["somersaults"]) == (0.25, 1)
     np.testing.assert_allclose(row["on_its_back"], (100 + 100 / 2.1) / 300, atol=0.02)
+    other = tmp_path / "cheetah.npz"
+    file.rename(other)
+    told = subprocess.run(
+        [sys.executable, BENCHMARKS / "torques.py", other], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 2
+    assert told.stderr.splitlines()[-1].endswith("expected a file half-cheetah-STEPS[-SETTING=VALUE]-METHOD-SEED.npz")

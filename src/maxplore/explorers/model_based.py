@@ -193,7 +193,7 @@ class ModelAgent(Agent):
         self._began = False
         assert self._policy is not None
         policy, entry = self._policy.later(now - self._solved), self._history.action_entry
-        key_random = _choice_keys(self._key, now)[0] if self.config.dither else self._key
+        key_random = _choice_keys(self._key, now)[0]
         return np.asarray(_follow(policy, jnp.asarray(state), entry, self.config.dither, key=key_random))
 
     @property
