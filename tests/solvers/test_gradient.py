@@ -21,6 +21,9 @@ def test_it_comes_near_the_optimum_of_a_linear_quadratic_task():
     assert abs(action) < 1, "the optimum is one of [-1, 1]"
     solution = SOLVER.solve(linear_quadratic(), START, None, key=jax.random.key(0))
     assert cost_of(solution.policy, START) < 1.05 * best
+    worth = SOLVER.worth(solution.memory)
+    assert worth.discount == DISCOUNT
+    np.testing.assert_allclose(worth(jnp.asarray(START, jnp.float32)), -best, rtol=0.3)
     assert solution.info.after > solution.info.before
     assert int(solution.info.steps) == 300 * 16 * 10
     assert int(solution.info.nonfinite) == int(solution.info.clipped) == int(solution.info.skipped) == 0

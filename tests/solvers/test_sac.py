@@ -51,6 +51,9 @@ def test_it_comes_near_the_optimum_of_a_linear_quadratic_task(config):
     solution = Sac(config).solve(mdp, START, data(mdp, -1.5, 1.5), key=jax.random.key(0))
     assert cost_of(solution.policy, START, steps=30) < 1.25 * best
     assert cost_of(lambda s: jnp.zeros(1), START, steps=30) > 3 * best
+    worth = Sac(config).worth(solution.memory)
+    assert worth.discount == DISCOUNT
+    np.testing.assert_allclose(worth(jnp.asarray(START, jnp.float32)), -best, rtol=0.4)
     assert solution.info.after > solution.info.before
     assert int(solution.info.steps) == 40 * 30 * 16
     assert int(solution.info.nonfinite) == int(solution.info.clipped) == int(solution.info.skipped) == 0

@@ -32,6 +32,16 @@ class Policy(eqx.Module):
         return self
 
 
+class Worth(eqx.Module):
+    """What a state is worth by a solver's own account: the discounted utility of its policy from there on."""
+
+    discount: float = eqx.field(static=True)
+
+    @abstractmethod
+    def __call__(self, state: Float[Array, " dims"]) -> Float[Array, ""]:
+        """Of one state."""
+
+
 class SolveInfo(NamedTuple):
     """What came of a solve. What a solver does not have is NaN."""
 
@@ -107,6 +117,10 @@ class Solver(eqx.Module):
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Any, *, key: PRNGKeyArray
     ) -> Solution:
         """The solve itself: pure, to be compiled."""
+
+    def worth(self, memory: Any) -> Worth | None:
+        """What states are worth to the policy of a solve that left this memory; None if it keeps no account."""
+        return None
 
     def solve(
         self, mdp: ExplorationMDP, state: Numbers, history: History | None, memory: Any = None, *, key: PRNGKeyArray

@@ -20,7 +20,7 @@ from maxplore.models.adam import Moments, adam
 from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
-from maxplore.solvers.base import Solution, SolveInfo, Solver, born, imagined, per_step, real
+from maxplore.solvers.base import Solution, SolveInfo, Solver, Worth, born, imagined, per_step, real
 from maxplore.solvers.draws import normal
 
 
@@ -115,6 +115,15 @@ class Climber(eqx.Module):
         return jax.vmap(lambda s: self.value(self.actor.normalizer.normalize(s)))(flat).reshape(states.shape[:-1])
 
 
+class ClimbedWorth(Worth):
+    """The value's account."""
+
+    climber: Climber
+
+    def __call__(self, state: Float[Array, " dims"]) -> Float[Array, ""]:
+        return self.climber.values(state)
+
+
 class _Walk(NamedTuple):
     climber: Climber
     states: Float[Array, "actors dims"]
@@ -187,6 +196,9 @@ class Gradient(Solver):
         life = min(-(-config.lifetime // config.horizon), config.iterations)
         info = end.info._replace(before=jnp.mean(paid[:life]), after=jnp.mean(paid[-life:]))
         return Solution(end.climber.actor, end.climber, info)
+
+    def worth(self, memory: Climber) -> ClimbedWorth:
+        return ClimbedWorth(self.config.discount, memory)
 
     def improve(
         self,

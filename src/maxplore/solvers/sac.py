@@ -23,7 +23,7 @@ from maxplore.models.adam import Moments, adam
 from maxplore.models.mlp import MLP, Activation, activation_named
 from maxplore.normalizer import Normalizer
 from maxplore.solvers.actor import Actor, adapted, new_actor, orthogonal
-from maxplore.solvers.base import Solution, SolveInfo, Solver, born, imagined, per_step, real
+from maxplore.solvers.base import Solution, SolveInfo, Solver, Worth, born, imagined, per_step, real
 from maxplore.solvers.draws import normal, uniform
 from maxplore.solvers.replay import Batch, from_history, from_steps
 
@@ -129,6 +129,20 @@ class Losses(NamedTuple):
     skipped: Int[Array, ""]
 
 
+class SoftWorth(Worth):
+    """The value network's account, or without one the lesser of what both critics promise."""
+
+    agent: Agent
+    actor: Actor
+
+    def __call__(self, state: Float[Array, " dims"]) -> Float[Array, ""]:
+        networks, seen = self.agent.networks, self.agent.normalizer.normalize(state)
+        if networks.value is not None:
+            return networks.value(seen)[0]
+        both = jnp.concatenate([seen, self.actor(state)])
+        return jnp.minimum(*(critic(both)[0] for critic in networks.critics))
+
+
 _Run = tuple[Agent, Array, SolveInfo]
 """Agent, replay, report."""
 
@@ -200,6 +214,9 @@ class Sac(Solver):
     def actor(self, agent: Agent) -> Actor:
         """The agent's policy."""
         return Actor(agent.networks.actor, agent.normalizer, self.config.log_std)
+
+    def worth(self, memory: Agent) -> SoftWorth:
+        return SoftWorth(self.config.discount, memory, self.actor(memory))
 
     def imagine(
         self,
