@@ -24,11 +24,12 @@ import numpy as np
 from exploitation import STUDIES, explored
 from exploration import FIRST_SEED, commit
 
-BUDGET: dict[str, Any] = {"horizon": 100, "solver_episodes": 300}
-"""That of `maxplore reproduce half-cheetah`: half of the usual."""
+BUDGET: dict[str, Any] = {"horizon": 100, "solver_episodes": 300, "episodes": 1}
+"""Half of the usual, for learning and for the forecast."""
 
 GUARDS: dict[str, dict[str, Any]] = {
     "as usual": {},
+    "no looking ahead": {"ahead": 0},
     "any member, not the worst": {"pessimistic": False},
     "no price on disagreement": {"penalty": 0.0},
     "any member, no price": {"pessimistic": False, "penalty": 0.0},
