@@ -237,9 +237,15 @@ class Ensemble(eqx.Module, Generic[Prediction]):
         luck: Float[Array, " batch"],
     ) -> Bool[Array, " batch"]:
         """Whether each row's episode ends with its transition, as what its member thinks and its luck will have it."""
+        return luck < self.end_chance(states, actions, next_states, member)
+
+    def end_chance(
+        self, states: Array, actions: Array, next_states: Array, member: Int[Array, " batch"]
+    ) -> Float[Array, " batch"]:
+        """How likely each row's episode ends with its transition, as its member thinks."""
         never = jnp.zeros(states.shape[0], bool)
         if self.members.termination is None:
-            return never
+            return jnp.zeros(states.shape[0])
         features = jax.vmap(self.end_features)(Transition(states, actions, next_states, never, never))
         over_rows = jax.vmap(lambda m, x: m.ends(x), in_axes=(None, 0))
         log_odds = self._everyone(
@@ -247,7 +253,7 @@ class Ensemble(eqx.Module, Generic[Prediction]):
             self.members,
             features,
         )
-        return luck < jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
+        return jax.nn.sigmoid(jnp.take_along_axis(log_odds, member[None, :], axis=0)[0])
 
     @property
     def common(self) -> "Ensemble[Prediction]":

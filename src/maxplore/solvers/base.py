@@ -33,7 +33,8 @@ class Policy(eqx.Module):
 
 
 class Worth(eqx.Module):
-    """What a state is worth by a solver's own account: the discounted utility of its policy from there on."""
+    """What a state is worth by a solver's own account: the discounted utility of its policy from there on, and for
+    those that look for entropy what that is worth to them."""
 
     discount: float = eqx.field(static=True)
 

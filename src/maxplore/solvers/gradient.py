@@ -118,10 +118,11 @@ class Climber(eqx.Module):
 class ClimbedWorth(Worth):
     """The value's account."""
 
-    climber: Climber
+    value: Value
+    normalizer: Normalizer
 
     def __call__(self, state: Float[Array, " dims"]) -> Float[Array, ""]:
-        return self.climber.values(state)
+        return self.value(self.normalizer.normalize(state))
 
 
 class _Walk(NamedTuple):
@@ -198,7 +199,7 @@ class Gradient(Solver):
         return Solution(end.climber.actor, end.climber, info)
 
     def worth(self, memory: Climber) -> ClimbedWorth:
-        return ClimbedWorth(self.config.discount, memory)
+        return ClimbedWorth(self.config.discount, memory.value, memory.actor.normalizer)
 
     def improve(
         self,

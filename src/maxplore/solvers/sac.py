@@ -132,15 +132,15 @@ class Losses(NamedTuple):
 class SoftWorth(Worth):
     """The value network's account, or without one the lesser of what both critics promise."""
 
-    agent: Agent
     actor: Actor
+    account: MLP | tuple[MLP, MLP]
 
     def __call__(self, state: Float[Array, " dims"]) -> Float[Array, ""]:
-        networks, seen = self.agent.networks, self.agent.normalizer.normalize(state)
-        if networks.value is not None:
-            return networks.value(seen)[0]
+        seen = self.actor.normalizer.normalize(state)
+        if isinstance(self.account, MLP):
+            return self.account(seen)[0]
         both = jnp.concatenate([seen, self.actor(state)])
-        return jnp.minimum(*(critic(both)[0] for critic in networks.critics))
+        return jnp.minimum(*(critic(both)[0] for critic in self.account))
 
 
 _Run = tuple[Agent, Array, SolveInfo]
@@ -216,7 +216,9 @@ class Sac(Solver):
         return Actor(agent.networks.actor, agent.normalizer, self.config.log_std)
 
     def worth(self, memory: Agent) -> SoftWorth:
-        return SoftWorth(self.config.discount, memory, self.actor(memory))
+        networks = memory.networks
+        account = networks.critics if networks.value is None else networks.value
+        return SoftWorth(self.config.discount, self.actor(memory), account)
 
     def imagine(
         self,
