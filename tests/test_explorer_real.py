@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from maxplore import Explorer, InputError
 from maxplore.entry import Entry
-from maxplore.explorers.model_based import ModelAgent, follow
+from maxplore.explorers.model_based import STRETCH, ModelAgent, choice_keys, follow
 from maxplore.methods import METHODS, model_based
 from maxplore.solvers import Gradient, Icem, IcemConfig, Policy, Sac
 from maxplore.utilities import JensenRenyi
@@ -158,6 +158,7 @@ def test_methods_of_the_paper_differ_in_what_they_look_for_and_how(method, activ
         ({"memmbers": 3}, "there is no setting 'memmbers' here, expected one of: members"),
         ({"warm_up": 0}, "warm_up is 0, expected at least 1"),
         ({"dither": 1.5}, "dither is 1.5, expected a share from 0 to 1"),
+        ({"rest": -0.5}, "rest is -0.5, expected a share from 0 to 1"),
         (
             {"method": "random", "reward": lambda s, a, s2: s[0], "reward_weight": 1.0},
             "random actions look for nothing",
@@ -181,17 +182,31 @@ class Firm(Policy):
 
 @pytest.mark.parametrize("dither", [0.0, 0.25, 1.0])
 def test_dither_draws_this_share_of_the_numbers_of_an_action_each_by_itself(dither):
-    keys = jax.random.split(jax.random.key(0), 4000)
+    keys = jax.vmap(lambda now: choice_keys(jax.random.key(0), now))(jnp.arange(4000))
     real, numbered = Entry((3,)), Entry((), count=4)
-    moved = np.asarray(jax.vmap(lambda key: follow(Firm(jnp.ones(3)), jnp.zeros(2), real, dither, key=key))(keys))
+    moved = np.asarray(jax.vmap(lambda key: follow(Firm(jnp.ones(3)), jnp.zeros(2), real, dither, 0.0, key))(keys))
     drawn = moved != 1
     np.testing.assert_allclose(drawn.mean(axis=0), dither, atol=0.03)
     np.testing.assert_allclose((drawn[:, 0] & drawn[:, 1]).mean(), dither**2, atol=0.03)
     if dither:
         np.testing.assert_allclose(np.quantile(moved[drawn], [0.1, 0.5, 0.9]), [-0.8, 0.0, 0.8], atol=0.1)
-    chosen = jax.vmap(lambda key: follow(Firm(jnp.int32(3)), jnp.zeros(2), numbered, dither, key=key))(keys)
+    chosen = jax.vmap(lambda key: follow(Firm(jnp.int32(3)), jnp.zeros(2), numbered, dither, 0.0, key))(keys)
     expected = np.array([dither / 4, dither / 4, dither / 4, 1 - 0.75 * dither])
-    np.testing.assert_allclose(np.bincount(chosen, minlength=4) / len(keys), expected, atol=0.03)
+    np.testing.assert_allclose(np.bincount(chosen, minlength=4) / 4000, expected, atol=0.03)
+
+
+@pytest.mark.parametrize("rest", [0.0, 0.3, 1.0])
+def test_at_rest_one_action_is_held_for_a_stretch(rest):
+    keys = jax.vmap(lambda now: choice_keys(jax.random.key(0), now))(jnp.arange(800 * STRETCH))
+    entry = Entry((2,))
+    moved = np.asarray(jax.vmap(lambda key: follow(Firm(jnp.ones(2)), jnp.zeros(2), entry, 0.0, rest, key))(keys))
+    stretches = moved.reshape(800, STRETCH, 2)
+    np.testing.assert_array_equal(stretches, np.broadcast_to(stretches[:, :1], stretches.shape))
+    held = stretches[:, 0][stretches[:, 0, 0] != 1]
+    np.testing.assert_allclose(len(held) / 800, rest, atol=0.05)
+    assert len(np.unique(held, axis=0)) == len(held)
+    if rest:
+        np.testing.assert_allclose(np.quantile(held, [0.1, 0.5, 0.9]), [-0.8, 0.0, 0.8], atol=0.12)
 
 
 @pytest.mark.parametrize("method", ["jdrx", "perx", "tvax"])

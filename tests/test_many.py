@@ -90,8 +90,8 @@ def test_each_seed_is_what_the_plain_loop_gives(many):
 
 @pytest.mark.parametrize(
     "method",
-    [{"solver": "gradient", "dither": 0.5}, {"method": "jdrx", "solver": "sac"}],
-    ids=["gradient, dithered", "sac"],
+    [{"solver": "gradient", "dither": 0.5, "rest": 0.3}, {"method": "jdrx", "solver": "sac"}],
+    ids=["gradient, dithered, at rest", "sac"],
 )
 def test_whatever_learns_the_policy_it_chooses_what_it_chooses_in_the_plain_loop(method):
     settings = {**QUICK, **method}

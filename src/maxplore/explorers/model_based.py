@@ -50,13 +50,16 @@ class ModelBasedConfig:
     dither: float = 0.0
     """Share of the numbers of actions that are drawn at random in place of the policy's (of numbered actions, share of
     the actions): so that D tells apart what each of them does, and knows of forces between all and nothing."""
+    rest: float = 0.0
+    """Share of the stretches of 25 steps in which one action is drawn at random and held, whatever the policy: D then
+    knows of forces that stay, and of what comes to rest under them."""
     margin: float = 1.0
     """How far imagination may leave the range of D, as a share of its extent, within the bounds of the observation
     space; inf is as far as it likes, whatever the bounds."""
 
     def __post_init__(self) -> None:
         checks.at_least(1, self, "warm_up", "plan_every", "fresh_every")
-        checks.share(self, "dither")
+        checks.share(self, "dither", "rest")
         if not self.margin >= 0:
             raise InputError(f"margin is {self.margin}, expected 0 or more")
         if not self.fit.from_scratch:
@@ -177,24 +180,24 @@ class ModelAgent(Agent):
 
     def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
         if self.config.utility is None or now < self.config.warm_up:
-            return np.asarray(anything(self._history.action_entry, (), _choice_keys(self._key, now)[0]))
+            return np.asarray(anything(self._history.action_entry, (), _choice_keys(self._key, now).random))
         good_for = self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
         stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)
         again = stale or (self._began and self.config.solve_at_reset)
         if not self.rounds or now - self._planned >= self.config.plan_every:
-            _, key_fit, key_solve = _choice_keys(self._key, now)
-            report = self._learn(key_fit)
+            keys = _choice_keys(self._key, now)
+            report = self._learn(keys.fit)
             calibration = float(calibrated(self.ensemble, self.history, self.config.fit.held_out))
-            self.rounds.append(Round(now, report, self._solve(state, key_solve), calibration, self.coverage))
+            self.rounds.append(Round(now, report, self._solve(state, keys.solve), calibration, self.coverage))
             self._planned = now
         elif self._policy is None or again:
-            self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, _choice_keys(self._key, now)[2]))
+            self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, _choice_keys(self._key, now).solve))
         self._began = False
         assert self._policy is not None
         policy, entry = self._policy.later(now - self._solved), self._history.action_entry
-        key_random = _choice_keys(self._key, now)[0]
-        return np.asarray(_follow(policy, jnp.asarray(state), entry, self.config.dither, key=key_random))
+        keys, own = _choice_keys(self._key, now), self.config
+        return np.asarray(_follow(policy, jnp.asarray(state), entry, own.dither, own.rest, keys))
 
     @property
     def promises(self) -> bool:
@@ -372,10 +375,26 @@ class ModelAgent(Agent):
         return new_ensemble(self.history, config, mesh=self._mesh, key=key)
 
 
-def choice_keys(key: PRNGKeyArray, now: int | Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
-    """The keys of a step: for a random action, to fit, and to solve. Every loop that uses them agrees."""
+STRETCH = 25
+"""Steps on end that an action is held for, where it is."""
+
+
+class StepKeys(NamedTuple):
+    """The keys of a step. Every loop that uses them agrees."""
+
+    random: PRNGKeyArray
+    """For a random action."""
+    fit: PRNGKeyArray
+    solve: PRNGKeyArray
+    stretch: PRNGKeyArray
+    """The same for all steps of a stretch."""
+
+
+def choice_keys(key: PRNGKeyArray, now: int | Int[Array, ""]) -> StepKeys:
+    """The keys of this step."""
+    key_stretch = jax.random.fold_in(jax.random.fold_in(key, now - now % STRETCH), 3)  # splitting in 3 never gives it
     key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(key, now), 3)
-    return key_random, key_fit, key_solve
+    return StepKeys(key_random, key_fit, key_solve, key_stretch)
 
 
 _choice_keys = jax.jit(choice_keys)
@@ -440,14 +459,19 @@ def _worth(mdp: ExplorationMDP, states: Array, actions: Array, *, key: PRNGKeyAr
 
 
 def follow(
-    policy: Policy, state: Shaped[Array, "*state"], entry: Entry, dither: float, *, key: PRNGKeyArray
+    policy: Policy, state: Shaped[Array, "*state"], entry: Entry, dither: float, rest: float, keys: StepKeys
 ) -> Shaped[Array, "*action"]:
-    """What the policy does in a state, with this share of its numbers drawn at random instead."""
+    """What the policy does in a state, with a share of its numbers (`dither`) drawn at random instead; or, in some of
+    the stretches (`rest` is their share), one action drawn for all of it."""
     action = policy(state)
-    if not dither:
-        return action
-    key_which, key_what = jax.random.split(key)
-    return jnp.where(jax.random.bernoulli(key_which, dither, entry.shape), anything(entry, (), key_what), action)
+    if dither:
+        key_which, key_what = jax.random.split(keys.random)
+        drawn = jax.random.bernoulli(key_which, dither, entry.shape)
+        action = jnp.where(drawn, anything(entry, (), key_what), action)
+    if rest:
+        key_whether, key_held = jax.random.split(keys.stretch)
+        action = jnp.where(jax.random.bernoulli(key_whether, rest), anything(entry, (), key_held), action)
+    return action
 
 
 _follow = eqx.filter_jit(follow)

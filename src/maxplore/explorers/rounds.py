@@ -107,7 +107,7 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
         return Walk(state, jnp.where(over, 0, walk.age + 1), history)
 
     def at_random(walk: Walk, now: Int[Array, ""]) -> tuple[Walk, None]:
-        key_random, _, _ = choice_keys(key_agent, now)
+        key_random = choice_keys(key_agent, now).random
         return advanced(walk, anything(history.action_entry, (), key_random), now), None
 
     warm_up = steps if config.utility is None else min(config.warm_up, steps)
@@ -123,7 +123,7 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
     nothing = Plan(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), arrays), jnp.int32(0), SolveInfo.blank())
 
     def learned(history: History, before: tuple[GaussianEnsemble, Moments], number: Any) -> Fitted[GaussianEnsemble]:
-        key_fit = choice_keys(key_agent, config.warm_up + number * config.plan_every)[1]
+        key_fit = choice_keys(key_agent, config.warm_up + number * config.plan_every).fit
 
         def train(fresh: bool) -> Callable[[], Fitted[GaussianEnsemble]]:
             own, moments = replace(config.fit, from_scratch=fresh), None if fresh else before[1]
@@ -134,7 +134,7 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
         return jax.lax.cond(number % config.fresh_every == 0, train(True), train(False))
 
     def solved(walk: Walk, ensemble: GaussianEnsemble, plan: Plan, now: Int[Array, ""]) -> Plan:
-        key_solve = choice_keys(key_agent, now)[2]
+        key_solve = choice_keys(key_agent, now).solve
         mdp, memory = imagined_mdp(config, ensemble, walk.history, space), eqx.combine(plan.found, rest)[1]
         if solver.warm_start:
             first = lambda: eqx.filter(solver.fresh_memory(mdp, key=key_solve), eqx.is_array)  # noqa: E731
@@ -161,8 +161,9 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
             due_now = due(walk, plan, now, offset)
             plan = jax.lax.cond(due_now, lambda: solved(walk, ensemble, plan, now), lambda: plan)
             policy = eqx.combine(plan.found, rest)[0].later(now - plan.step)
-            key_random = choice_keys(key_agent, now)[0]
-            return advanced(walk, follow(policy, walk.state, actions.entry, config.dither, key=key_random), now), plan
+            keys = choice_keys(key_agent, now)
+            action = follow(policy, walk.state, actions.entry, config.dither, config.rest, keys)
+            return advanced(walk, action, now), plan
 
         def step(carry: tuple[Walk, Plan], offset: Int[Array, ""]) -> tuple[tuple[Walk, Plan], None]:
             goes_on = config.warm_up + number * config.plan_every + offset < steps
