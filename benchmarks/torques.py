@@ -3,7 +3,7 @@
     python benchmarks/torques.py runs/benchmarks/half-cheetah-20000-*.npz
 
 The files are those of `exploration.py half-cheetah --steps 20000`, or of `exploitation.py`. Seconds. Writes
-results/benchmarks/torques.json.
+results/benchmarks/torques.json; rows there of D that are not given now stay.
 """
 
 import argparse
@@ -48,6 +48,11 @@ def about(path: Path, told: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def whose(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What makes a row."""
+    return row["method"], row["explored_with"], row["seed"], row["steps"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
@@ -59,13 +64,16 @@ def main() -> None:
             parser.error(f"{path} is no D, expected a file half-cheetah-STEPS[-SETTING=VALUE]-METHOD-SEED.npz")
         rows.append(about(path, told.groupdict()))
     asked.out.mkdir(parents=True, exist_ok=True)
+    file, fresh = asked.out / "torques.json", [whose(row) for row in rows]
+    if file.exists():
+        rows += [row for row in json.loads(file.read_text())["runs"] if whose(row) not in fresh]
     result = {
         "what": f"D of Half Cheetah: share of torques beyond {FULL} of the greatest, share of steps on its back, and "
         "episodes with a whole turn",
         "command": f"python benchmarks/torques.py {' '.join(sys.argv[1:])}",
-        "runs": sorted(rows, key=lambda row: (row["method"], row["explored_with"], row["seed"])),
+        "runs": sorted(rows, key=whose),
     }
-    (asked.out / "torques.json").write_text(json.dumps(result, indent=1) + "\n")
+    file.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
