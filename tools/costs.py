@@ -24,7 +24,11 @@ SOLVED = {
     "exploitation-chain": ("Chain", "exact"),
     "exploitation-frozen-lake": ("FrozenLake", "exact"),
     "exploitation-mountain-car": ("Mountain Car", "icem"),
-    "exploitation-half-cheetah": ("Half Cheetah, 20,000 steps", "sac"),
+    "exploitation-half-cheetah-ahead=0": ("Half Cheetah, 20,000 steps, `ahead=0`", "sac"),
+    "exploitation-half-cheetah-explored-fresh_every=20-epochs=5-cooling=1.0-dither=0.1-rest=0.3": (
+        "Half Cheetah, 20,000 steps",
+        "sac, looking ahead",
+    ),
 }
 """Files of results, the environment, and how its task is solved."""
 
