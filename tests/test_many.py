@@ -12,6 +12,8 @@ import pytest
 import maxplore
 from maxplore import Explorer, InputError, explore_many
 from maxplore.envs import MountainCar
+from maxplore.explorers import dreams
+from maxplore.solvers import Gradient, GradientConfig
 
 STEPS, HORIZON = 19, 8
 QUICK: dict[str, Any] = {"preset": "smoke", "solver": "icem", "warm_up": 6, "plan_every": 5, "fresh_every": 2}
@@ -90,10 +92,15 @@ def test_each_seed_is_what_the_plain_loop_gives(many):
 
 @pytest.mark.parametrize(
     "method",
-    [{"solver": "gradient", "dither": 0.5, "rest": 0.3}, {"method": "jdrx", "solver": "sac"}],
-    ids=["gradient, dithered, at rest", "sac"],
+    [
+        {"solver": "gradient", "dither": 0.5, "rest": 0.3},
+        {"method": "jdrx", "solver": "sac"},
+        {"solver": "gradient", "dreams": 0.5, "stretch": 4},
+    ],
+    ids=["gradient, dithered, at rest", "sac", "dreams"],
 )
-def test_whatever_learns_the_policy_it_chooses_what_it_chooses_in_the_plain_loop(method):
+def test_whatever_learns_the_policy_it_chooses_what_it_chooses_in_the_plain_loop(method, monkeypatch):
+    monkeypatch.setattr(dreams, "DREAMER", Gradient(GradientConfig(iterations=3, actors=4, width=8)))
     settings = {**QUICK, **method}
     (one,), alone = explore_many(Block(), STEPS, seeds=(3,), **settings), by_hand(Block(), 3, **settings)
     for name in ("state", "action", "next_state"):

@@ -47,6 +47,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "maxplore/MountainCar-v0",
         {"preset": "smoke", "solver": TINY_SAC, "warm_start": True, "fresh_every": 3},
     ),
+    "dreams": (
+        "maxplore/MountainCar-v0",
+        {"preset": "smoke", "dreams": 0.5, "stretch": 10},  # the pause is in the midst of one
+    ),
     "icem, numbered, early ends": (
         "CartPole-v1",
         {"preset": "smoke", "warm_up": 20, "plan_every": 10, "followed": 3},  # the pole has fallen by then

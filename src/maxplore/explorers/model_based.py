@@ -14,6 +14,7 @@ from maxplore import checks, devices
 from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorers.agent import Agent, Filled
+from maxplore.explorers.dreams import Dream, boldest, dream_mdp, dreamer, records, scheduled
 from maxplore.explorers.survey import LEVELS, anything, probes, reliability
 from maxplore.history import History, Transition
 from maxplore.mdp import ExplorationMDP
@@ -53,13 +54,19 @@ class ModelBasedConfig:
     rest: float = 0.0
     """Share of the stretches of 25 steps in which one action is drawn at random and held, whatever the policy: D then
     knows of forces that stay, and of what comes to rest under them."""
+    dreams: float = 0.0
+    """Share of the stretches, evenly spread, that test a dream in place of looking for novelty: one number of the state
+    as large or as small as can be, the one whose policy promises most beyond anything in D. Where all members err
+    alike, novelty never goes, and the policies of tasks do."""
+    stretch: int = 100
+    """Steps that a dream is followed for."""
     margin: float = 1.0
     """How far imagination may leave the range of D, as a share of its extent, within the bounds of the observation
     space; inf is as far as it likes, whatever the bounds."""
 
     def __post_init__(self) -> None:
-        checks.at_least(1, self, "warm_up", "plan_every", "fresh_every")
-        checks.share(self, "dither", "rest")
+        checks.at_least(1, self, "warm_up", "plan_every", "fresh_every", "stretch")
+        checks.share(self, "dither", "rest", "dreams")
         if not self.margin >= 0:
             raise InputError(f"margin is {self.margin}, expected 0 or more")
         if not self.fit.from_scratch:
@@ -104,6 +111,9 @@ class Learned(NamedTuple):
     solved: Int[Array, ""]
     """The step of the latest solve."""
     reports: Reports
+    dream: Dream | None = None
+    dreamt: Int[Array, ""] | None = None
+    """The number of the stretch that the latest dream was for, -1 if there was none yet; None if nobody dreams."""
 
 
 class Lived(NamedTuple):
@@ -140,6 +150,10 @@ class ModelAgent(Agent):
         self.ensemble = self._new_ensemble(config.model, key_ensemble)
         if config.utility is not None:
             config.solver.check(self._mdp())
+            if config.dreams and self.ensemble.numbered:
+                raise InputError(
+                    f"dreams is {config.dreams}, expected 0: dreams are of real actions, got Discrete ones"
+                )
         self._moments: Moments | None = None
         self._memory: Any = None
         self._policy: Policy | None = None
@@ -148,6 +162,8 @@ class ModelAgent(Agent):
         self._solved = 0
         self._solved_for = b""
         self._before: Any = None
+        self._dream: Dream | None = None
+        self._dreamt = 0
         self._told_at: int | None = None
         self._episode: int | None = None
         self._last: tuple[int, bytes, np.ndarray] | None = None
@@ -181,23 +197,47 @@ class ModelAgent(Agent):
     def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
         if self.config.utility is None or now < self.config.warm_up:
             return np.asarray(anything(self._history.action_entry, (), _choice_keys(self._key, now).random))
-        good_for = self.config.solver.good_for
+        keys, due = _choice_keys(self._key, now), not self.rounds or now - self._planned >= self.config.plan_every
+        if due:
+            report, before = self._learn(keys.fit), self.rounds[-1:]
+            calibration = float(calibrated(self.ensemble, self.history, self.config.fit.held_out))
+            solve = before[0].solve if before else jax.tree.map(np.asarray, SolveInfo.blank())
+            self.rounds.append(Round(now, report, solve, calibration, self.coverage))
+            self._planned = now
+        action = self._test(now, state, keys) if self._dreams(now) else self._explore(now, state, keys, due)
+        self._began = False
+        return np.asarray(action)
+
+    def _explore(self, now: int, state: np.ndarray, keys: "StepKeys", due: bool) -> Array:
+        """An action that leads to novelty. There is a new solve after a fit, and where the last one is of no use."""
+        own, good_for = self.config, self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
         stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)
-        again = stale or (self._began and self.config.solve_at_reset)
-        if not self.rounds or now - self._planned >= self.config.plan_every:
-            keys = _choice_keys(self._key, now)
-            report = self._learn(keys.fit)
-            calibration = float(calibrated(self.ensemble, self.history, self.config.fit.held_out))
-            self.rounds.append(Round(now, report, self._solve(state, keys.solve), calibration, self.coverage))
-            self._planned = now
-        elif self._policy is None or again:
-            self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, _choice_keys(self._key, now).solve))
-        self._began = False
+        again = stale or (self._began and own.solve_at_reset)
+        if due or again or self._policy is None or self._solved < self._planned:
+            self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, keys.solve))
         assert self._policy is not None
         policy, entry = self._policy.later(now - self._solved), self._history.action_entry
-        keys, own = _choice_keys(self._key, now), self.config
-        return np.asarray(_follow(policy, jnp.asarray(state), entry, own.dither, own.rest, keys))
+        return _follow(policy, jnp.asarray(state), entry, own.dither, own.rest, keys)
+
+    def _dreams(self, now: int) -> bool:
+        """Whether this step tests a dream; the first stretch of all looks for novelty."""
+        own = self.config
+        begun = now - now % own.stretch > self.rounds[0].step
+        return own.dreams > 0 and begun and scheduled(now, own.stretch, own.dreams)
+
+    def _test(self, now: int, state: np.ndarray, keys: "StepKeys") -> Array:
+        """What the dream of this stretch does, which is dreamt when the stretch begins."""
+        stretch = self.config.stretch
+        if self._dream is None or self._dreamt != now // stretch:
+            self._dream = _boldest(*self._dreamt_in(), jnp.asarray(state), key=keys.solve)
+            self._dreamt = now // stretch
+        return _act(self._dream.policy, jnp.asarray(state))
+
+    def _dreamt_in(self) -> tuple[Gradient, ExplorationMDP, Array]:
+        """What dreams, where, and what is beyond anything in D."""
+        mdp = dream_mdp(self.ensemble, self.history, self._space)
+        return dreamer(self._episode), mdp, _records(self.ensemble, self.history, self.config.stretch)
 
     @property
     def promises(self) -> bool:
@@ -283,6 +323,7 @@ class ModelAgent(Agent):
             "learned": self._moments is not None,
             "solution": self._policy is not None,
             "before": self._before is not None,
+            "dreamt": None if self._dream is None else self._dreamt,
         }
         groups = {
             **self._frozen_history(with_history),
@@ -290,6 +331,7 @@ class ModelAgent(Agent):
             "moments": self._moments,
             "solution": eqx.filter((self._policy, self._memory), eqx.is_array),
             "before": eqx.filter(self._before, eqx.is_array),
+            "dream": eqx.filter(self._dream, eqx.is_array),
             "rounds": np.array([(own.step, own.calibration, own.coverage) for own in self.rounds]).reshape(-1, 3),
             "fits": _stacked([own.fit for own in self.rounds]),
             "solves": _stacked([own.solve for own in self.rounds]),
@@ -318,6 +360,11 @@ class ModelAgent(Agent):
             self._policy, self._memory = eqx.combine(filled("solution", arrays), rest)
             if plain["before"]:
                 self._before = eqx.combine(filled("before", arrays[1]), rest[1])
+        if plain.get("dreamt") is not None:  # files of before there were dreams have none
+            state = self.history[jnp.int32(0)].state
+            like = eqx.filter_eval_shape(boldest, *self._dreamt_in(), state, key=self._key)
+            arrays, rest = eqx.partition(like, lambda x: isinstance(x, jax.ShapeDtypeStruct))
+            self._dream, self._dreamt = eqx.combine(filled("dream", arrays), rest), plain["dreamt"]
         count, members = plain["rounds"], self.ensemble.size
         table = filled("rounds", np.zeros((count, 3)))
         fits = filled("fits", _stacked([_blank_fit(members)] * count))
@@ -340,6 +387,8 @@ class ModelAgent(Agent):
         self.ensemble, self._moments = now.ensemble, now.moments
         self._policy, self._memory, self._solved = now.policy, now.memory, int(now.solved)
         self._solved_for = np.asarray(self.history[now.solved].state).tobytes()
+        if now.dreamt is not None and now.dreamt >= 0:
+            self._dream, self._dreamt = now.dream, int(now.dreamt)
         fits, solves, calibrations = jax.tree.map(np.asarray, now.reports)
         for k, calibration in enumerate(calibrations):
             self._planned = self.config.warm_up + k * self.config.plan_every
@@ -475,4 +524,11 @@ def follow(
 
 
 _follow = eqx.filter_jit(follow)
+_records = eqx.filter_jit(records)
+_boldest = eqx.filter_jit(boldest)
 """For callers that are not compiled themselves."""
+
+
+@eqx.filter_jit
+def _act(policy: Policy, state: Shaped[Array, "*state"]) -> Shaped[Array, "*action"]:
+    return policy(state)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore import spaces
+from maxplore.explorers.dreams import Dream, boldest, dream_mdp, dreamer, records, scheduled
 from maxplore.explorers.model_based import (
     Learned,
     Lived,
@@ -84,6 +85,24 @@ class Plan(NamedTuple):
     info: SolveInfo
 
 
+class Slept(NamedTuple):
+    """What came of the latest dream."""
+
+    dream: Any
+    """Its arrays."""
+    stretch: Int[Array, ""]
+    """The number of the stretch that it was for."""
+
+
+class Stand(NamedTuple):
+    """Where a run stands between two steps."""
+
+    walk: Walk
+    plan: Plan
+    slept: Slept | None
+    """None if nobody dreams."""
+
+
 def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: int, *, key: PRNGKeyArray) -> Lived:
     """So many steps from an empty `history`, which must have room for them; the `key` is that of an `Explorer`."""
     actions = spaces.actions(env.action_space)
@@ -122,6 +141,16 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
     arrays, rest = eqx.partition((like.policy, like.memory), lambda x: isinstance(x, jax.ShapeDtypeStruct))
     nothing = Plan(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), arrays), jnp.int32(0), SolveInfo.blank())
 
+    def dreamt(walk: Walk, ensemble: GaussianEnsemble, key: PRNGKeyArray) -> Dream:
+        mdp, record = dream_mdp(ensemble, walk.history, space), records(ensemble, walk.history, config.stretch)
+        return boldest(dreamer(env.horizon), mdp, record, walk.state, key=key)
+
+    asleep, awake = None, None
+    if config.dreams:
+        like = eqx.filter_eval_shape(dreamt, walk, ensemble, key_agent)
+        shapes, awake = eqx.partition(like, lambda x: isinstance(x, jax.ShapeDtypeStruct))
+        asleep = Slept(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), jnp.int32(-1))
+
     def learned(history: History, before: tuple[GaussianEnsemble, Moments], number: Any) -> Fitted[GaussianEnsemble]:
         key_fit = choice_keys(key_agent, config.warm_up + number * config.plan_every).fit
 
@@ -145,39 +174,61 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
 
     def due(walk: Walk, plan: Plan, now: Int[Array, ""], offset: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether there must be a new solve: after a fit, or where the plan is of no use any more."""
-        begins, again = walk.age == 0, offset == 0
+        begins, again = walk.age == 0, (offset == 0) | (plan.step < now - offset)  # a fit that went by in a dream
         if solver.good_for is not None:
             again = again | begins | (now - plan.step >= solver.good_for)
         return again | begins if config.solve_at_reset else again
 
-    def one_round(carry: tuple[Walk, Any, Plan], number: Int[Array, ""]) -> tuple[tuple[Walk, Any, Plan], Reports]:
-        walk, before, plan = carry
-        fitted = learned(walk.history, before, number)
-        ensemble = fitted.ensemble
+    def one_round(carry: tuple[Stand, Any], number: Int[Array, ""]) -> tuple[tuple[Stand, Any], Reports]:
+        stand, before = carry
+        fitted = learned(stand.walk.history, before, number)
+        ensemble, first = fitted.ensemble, config.warm_up + number * config.plan_every
 
-        def go(carry: tuple[Walk, Plan], offset: Int[Array, ""]) -> tuple[Walk, Plan]:
-            walk, plan = carry
-            now = config.warm_up + number * config.plan_every + offset
-            due_now = due(walk, plan, now, offset)
-            plan = jax.lax.cond(due_now, lambda: solved(walk, ensemble, plan, now), lambda: plan)
+        def seeks(stand: Stand, offset: Int[Array, ""]) -> tuple[Array, Stand]:
+            """An action that leads to novelty."""
+            now, walk = first + offset, stand.walk
+            due_now = due(walk, stand.plan, now, offset)
+            plan = jax.lax.cond(due_now, lambda: solved(walk, ensemble, stand.plan, now), lambda: stand.plan)
             policy = eqx.combine(plan.found, rest)[0].later(now - plan.step)
             keys = choice_keys(key_agent, now)
             action = follow(policy, walk.state, actions.entry, config.dither, config.rest, keys)
-            return advanced(walk, action, now), plan
+            return action, stand._replace(plan=plan)
 
-        def step(carry: tuple[Walk, Plan], offset: Int[Array, ""]) -> tuple[tuple[Walk, Plan], None]:
-            goes_on = config.warm_up + number * config.plan_every + offset < steps
-            return jax.lax.cond(goes_on, lambda: go(carry, offset), lambda: carry), None
+        def tests(stand: Stand, offset: Int[Array, ""]) -> tuple[Array, Stand]:
+            """An action of a dream."""
+            now, walk = first + offset, stand.walk
 
-        calibration = calibrated(ensemble, walk.history, config.fit.held_out)
-        (walk, plan), _ = jax.lax.scan(step, (walk, plan), jnp.arange(config.plan_every))
-        return (walk, (ensemble, fitted.moments), plan), Reports(fitted.report, plan.info, calibration)
+            def falls_asleep() -> Slept:
+                dream = dreamt(walk, ensemble, choice_keys(key_agent, now).solve)
+                return Slept(eqx.filter(dream, eqx.is_array), now // config.stretch)
+
+            slept = jax.lax.cond(now % config.stretch == 0, falls_asleep, lambda: stand.slept)
+            return eqx.combine(slept.dream, awake).policy(walk.state), stand._replace(slept=slept)
+
+        def go(stand: Stand, offset: Int[Array, ""]) -> Stand:
+            now = first + offset
+            if config.dreams:
+                begun = now - now % config.stretch > config.warm_up
+                tested = begun & scheduled(now, config.stretch, config.dreams)
+                action, stand = jax.lax.cond(tested, tests, seeks, stand, offset)
+            else:
+                action, stand = seeks(stand, offset)
+            return stand._replace(walk=advanced(stand.walk, action, now))
+
+        def step(stand: Stand, offset: Int[Array, ""]) -> tuple[Stand, None]:
+            return jax.lax.cond(first + offset < steps, lambda: go(stand, offset), lambda: stand), None
+
+        calibration = calibrated(ensemble, stand.walk.history, config.fit.held_out)
+        stand, _ = jax.lax.scan(step, stand, jnp.arange(config.plan_every))
+        return (stand, (ensemble, fitted.moments)), Reports(fitted.report, stand.plan.info, calibration)
 
     rounds = -(-(steps - warm_up) // config.plan_every)
-    begin = (walk, (ensemble, Moments.zero(ensemble.members)), nothing)
-    (walk, (ensemble, moments), plan), reports = jax.lax.scan(one_round, begin, jnp.arange(rounds))
-    policy, memory = eqx.combine(plan.found, rest)
-    return Lived(walk.history, Learned(ensemble, moments, policy, memory, plan.step, reports))
+    begin = (Stand(walk, nothing, asleep), (ensemble, Moments.zero(ensemble.members)))
+    (stand, (ensemble, moments)), reports = jax.lax.scan(one_round, begin, jnp.arange(rounds))
+    (policy, memory), slept = eqx.combine(stand.plan.found, rest), stand.slept
+    dreamt_last = (None, None) if slept is None else (eqx.combine(slept.dream, awake), slept.stretch)
+    own = Learned(ensemble, moments, policy, memory, stand.plan.step, reports, *dreamt_last)
+    return Lived(stand.walk.history, own)
 
 
 def ended(env: Any, state: Array, action: Array, following: Array) -> Bool[Array, "*shape"]:
