@@ -82,10 +82,10 @@ def test_rows_of_other_settings_are_told_apart(tmp_path):
         changed = [{"explored_with": []}, {"explored_with": ["dither=0.25"]}]
         return json.dumps({"runs": [same | more | each for each in changed]})
 
-    (folder / "guards.json").write_text(rows())
+    (folder / "guards.json").write_text(rows(as_learned=[0.0, 1.0]))
     assert exploitation.guards(tmp_path).splitlines()[2:] == [
-        "| max | none | 2 (2) | 100% |  |  |",
-        "| max, dither=0.25 | none | 2 (2) | 100% |  |  |",
+        "| max | none | 2 (2) | 0.5 | 100% |  |  |  |",
+        "| max, dither=0.25 | none | 2 (2) | 0.5 | 100% |  |  |  |",
     ]
     rated = [{"episodes": 0, "returns": [1.0, 3.0], "mean": 2.0}]
     (folder / "refinement.json").write_text(rows(rated=rated, settings=["solver_episodes=3"]))
