@@ -1,4 +1,5 @@
-"""What D of Half Cheetah are made of: how many torques are all or nothing, how often it is on its back, somersaults.
+"""What D of Half Cheetah are made of: torques that are all or nothing, steps on its back, somersaults, and the speed of
+its fastest episode.
 
     python benchmarks/torques.py runs/benchmarks/half-cheetah-20000-*.npz
 
@@ -45,6 +46,7 @@ def about(path: Path, told: dict[str, str]) -> dict[str, Any]:
         "all_or_nothing": round(float((np.abs(torques) > FULL).mean()), 3),
         "on_its_back": round(float((states[:, 3] < 0).mean()), 3),
         "somersaults": somersaults(states),
+        "fastest": round(float(states[: steps // EPISODE * EPISODE, 0].reshape(-1, EPISODE).mean(axis=1).max()), 2),
     }
 
 
@@ -68,8 +70,8 @@ def main() -> None:
     if file.exists():
         rows += [row for row in json.loads(file.read_text())["runs"] if whose(row) not in fresh]
     result = {
-        "what": f"D of Half Cheetah: share of torques beyond {FULL} of the greatest, share of steps on its back, and "
-        "episodes with a whole turn",
+        "what": f"D of Half Cheetah: share of torques beyond {FULL} of the greatest, share of steps on its back, "
+        "episodes with a whole turn, and the most that x velocity is in the mean of an episode (m/s)",
         "command": f"python benchmarks/torques.py {' '.join(sys.argv[1:])}",
         "runs": sorted(rows, key=whose),
     }

@@ -23,12 +23,13 @@ def test_what_a_d_is_made_of(tmp_path):
     states, torques = np.zeros((300, 19), np.float32), np.zeros((300, 6), np.float32)
     states[:, 2], states[:, 3] = np.sin(angle), np.cos(angle)
     torques[::4] = -1.0
+    states[100:250, 0] = 2.0  # all of the second episode, half of the third
     file = tmp_path / "half-cheetah-300-dither=0.25-max-1014.npz"
     np.savez(file, next_state=states, action=torques)
     subprocess.run([sys.executable, BENCHMARKS / "torques.py", file, "--out", tmp_path], check=True, timeout=60)
     (row,) = json.loads((tmp_path / "torques.json").read_text())["runs"]
     assert (row["method"], row["seed"], row["explored_with"], row["steps"]) == ("max", 1014, ["dither=0.25"], 300)
-    assert (row["all_or_nothing"], row["somersaults"]) == (0.25, 1)
+    assert (row["all_or_nothing"], row["somersaults"], row["fastest"]) == (0.25, 1, 2.0)
     np.testing.assert_allclose(row["on_its_back"], (100 + 100 / 2.1) / 300, atol=0.02)
     other = tmp_path / "cheetah.npz"
     file.rename(other)

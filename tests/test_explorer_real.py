@@ -159,7 +159,7 @@ def test_methods_of_the_paper_differ_in_what_they_look_for_and_how(method, activ
         ({"warm_up": 0}, "warm_up is 0, expected at least 1"),
         ({"dither": 1.5}, "dither is 1.5, expected a share from 0 to 1"),
         ({"dreams": 2.0}, "dreams is 2.0, expected a share from 0 to 1"),
-        ({"stretch": 0}, "stretch is 0, expected at least 1"),
+        ({"dream_steps": 0}, "dream_steps is 0, expected at least 1"),
         ({"rest": -0.5}, "rest is -0.5, expected a share from 0 to 1"),
         (
             {"method": "random", "reward": lambda s, a, s2: s[0], "reward_weight": 1.0},

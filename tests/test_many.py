@@ -95,7 +95,7 @@ def test_each_seed_is_what_the_plain_loop_gives(many):
     [
         {"solver": "gradient", "dither": 0.5, "rest": 0.3},
         {"method": "jdrx", "solver": "sac"},
-        {"solver": "gradient", "dreams": 0.5, "stretch": 4},
+        {"solver": "gradient", "dreams": 0.5, "dream_steps": 4},
     ],
     ids=["gradient, dithered, at rest", "sac", "dreams"],
 )

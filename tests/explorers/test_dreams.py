@@ -1,5 +1,6 @@
 """Dreams that are put to the test: when, which, and what of them is followed."""
 
+import equinox as eqx
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
@@ -17,14 +18,21 @@ from tests.systems import history_of
 QUICK = Gradient(GradientConfig(iterations=200, actors=16, horizon=5, lifetime=60, width=32, discount=0.9))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.25, 0.4, 0.999, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.4, 0.999, 1.0])
 def test_a_share_of_the_stretches_is_for_dreams_evenly_spread(share):
-    tested = np.array([scheduled(now, 10, share) for now in range(20_000)]).reshape(-1, 10)
+    tested = np.asarray(jax.vmap(lambda now: scheduled(now, 10, share))(jnp.arange(20_000))).reshape(-1, 10)
     np.testing.assert_array_equal(tested, np.broadcast_to(tested[:, :1], tested.shape), "a stretch is of one kind")
-    for length in (20, 500, 2000):
-        assert abs(tested[:length, 0].sum() - share * length) < 1, "at any time as many as the share says"
-    compiled = jax.vmap(lambda now: scheduled(now, 10, share))(jnp.arange(20_000))
-    np.testing.assert_array_equal(np.asarray(compiled).reshape(-1, 10), tested)
+    tested = tested[1:, 0]  # the first of all is never for dreams
+    for length in (20, 500, 1999):
+        assert abs(tested[:length].sum() - share * length) < 3, "at any time about as many as the share says"
+    for parts in (2, 5, 10):
+        phases = np.bincount(np.flatnonzero(tested) % parts, minlength=parts)
+        assert np.ptp(phases) < 3 + 0.2 * phases.mean(), "in no fixed part of an episode of so many stretches"
+
+
+def test_stretches_are_counted_to_the_end_of_any_run():
+    assert bool(scheduled(jnp.int32(2**31 - 1), 1, 1.0))
+    assert bool(scheduled(2**31 - 1, 100, 0.5)) == bool(scheduled(jnp.int32(2**31 - 1), 100, 0.5))
 
 
 def test_a_record_is_the_best_mean_of_a_whole_stretch_up_and_down():
@@ -43,8 +51,9 @@ def world():
     return known(drift, push), history_of(states, actions, following)
 
 
-def dream(record, seed=0):
+def dream(record, seed=0, moves=(True, True)):
     ensemble, history = world()
+    ensemble = eqx.tree_at(lambda own: own.delta.varies, ensemble, jnp.asarray(moves))
     mdp = dream_mdp(ensemble, history, None)
     compiled = jax.jit(lambda record, key: tuple(boldest(QUICK, mdp, record, jnp.zeros(2), key=key)))
     return Dream(*compiled(jnp.asarray(record, jnp.float32), jax.random.key(seed)))
@@ -74,9 +83,17 @@ def test_a_promise_that_is_no_number_is_never_the_boldest():
     assert float(dream(record).direction[0]) == 0
 
 
-def test_dreams_end_where_episodes_do():
-    assert dreamer(None).config.lifetime == 100
-    assert dreamer(30).config.lifetime == 30
+def test_what_never_moves_is_not_dreamt_of(monkeypatch):
+    """Its promise is 0 and so is its record: no honest dream might promise as much."""
+    monkeypatch.setattr(dreams, "WISHES", 2)
+    still = dream(np.full((2, 2), 100.0) * [[1.0, 0.0]], moves=(True, False))
+    assert abs(float(still.direction[0])) == 1
+
+
+def test_dreams_are_as_long_as_records_and_end_where_episodes_do():
+    assert dreamer(70, None).config.lifetime == 70
+    assert dreamer(70, 500).config.lifetime == 70
+    assert dreamer(70, 30).config.lifetime == 30
 
 
 def explorer_of(env, **settings):
@@ -86,32 +103,34 @@ def explorer_of(env, **settings):
 def test_a_stretch_follows_one_dream_and_novelty_is_planned_for_again_after_it(monkeypatch):
     monkeypatch.setattr(dreams, "DREAMER", QUICK)
     env = gym.make("maxplore/MountainCar-v0")
-    explorer = explorer_of(env, warm_up=5, plan_every=8, stretch=10, dreams=0.5, solver="gradient")
+    explorer = explorer_of(env, warm_up=5, plan_every=8, dream_steps=10, dreams=0.5, solver="gradient")
     agent, state = explorer._agent, env.reset(seed=0)[0]
     assert isinstance(agent, ModelAgent)
     dreamt, solved = [], []
-    for now in range(40):
+    for now in range(50):
         action = explorer.ask(state)
         dreamt.append(None if agent._dream is None else id(agent._dream))
         solved.append(agent._solved)
-        if now % 20 >= 10:  # the second stretch of any two
+        if now // 10 in (2, 4):
             assert agent._dream is not None
             np.testing.assert_allclose(action, agent._dream.policy(jnp.asarray(state)), atol=1e-6)
         following, _, terminated, truncated, _ = env.step(action)
         explorer.tell(state, action, following, terminated=terminated, truncated=truncated)
         state = following
-    assert len(set(dreamt[10:20])) == len(set(dreamt[30:40])) == 1, "one dream for each stretch"
-    assert dreamt[:10] == [None] * 10
-    assert dreamt[10] != dreamt[30]
-    # Rounds are at 5, 13, 21, 29, 37; those in a dream plan nothing, and the first step after it does.
-    assert sorted(set(solved)) == [0, 5, 20, 21, 29]
-    assert [row["step"] for row in explorer.figures] == [5.0, 13.0, 21.0, 29.0, 37.0]
-    assert np.isfinite([row["utility"] for row in explorer.figures]).all(), "that of the latest solve"
+    assert len(set(dreamt[20:30])) == len(set(dreamt[40:])) == 1, "one dream for each stretch"
+    assert dreamt[:20] == [None] * 20
+    assert dreamt[20] != dreamt[40]
+    # Rounds are at 5, 13, 21, 29, 37, 45; those in a dream plan nothing, and the first step after it does.
+    assert sorted(set(solved)) == [0, 5, 13, 30, 37]
+    assert [row["step"] for row in explorer.figures] == [5.0, 13.0, 21.0, 29.0, 37.0, 45.0]
+    planned = np.isfinite([row["utility"] for row in explorer.figures])
+    np.testing.assert_array_equal(planned, [True, True, False, True, True, False])
+    assert agent.promise(state) is None, "the latest round has none"
 
 
 def test_without_dreams_nothing_is_dreamt():
     env = gym.make("maxplore/MountainCar-v0")
-    explorer = explorer_of(env, stretch=5)
+    explorer = explorer_of(env, dream_steps=5)
     explorer.explore(env, 20)
     assert vars(explorer._agent)["_dream"] is None
 

@@ -6,18 +6,20 @@ stretches of exploration make a wish that no task has asked for (one number of t
 be), learn a policy for it in imagination, and follow it: what was false in the dream is in D then.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP
 from maxplore.models import GaussianEnsemble
 from maxplore.solvers import Gradient, GradientConfig, Policy
+from maxplore.solvers.base import real
 from maxplore.utilities.extreme import Extreme
 
 WISHES = 6
@@ -26,7 +28,7 @@ WISHES = 6
 MARGIN = 0.1
 """How far dreams may leave the range of D, as a share of its extent, as those of tasks do."""
 
-DREAMER = Gradient(GradientConfig(iterations=150, lifetime=100, warm_start=False))
+DREAMER = Gradient(GradientConfig(iterations=150, warm_start=False))
 """How they are learned: slopes find what is false in a model sooner than anything else."""
 
 
@@ -40,19 +42,21 @@ class Dream(NamedTuple):
     """What the models say that a step is paid, in units of that number's spread over D."""
 
 
-def dreamer(episode: int | None) -> Gradient:
-    """What dreams, where episodes are so long, if that is known."""
-    return DREAMER if episode is None else DREAMER.within(episode)
+def dreamer(stretch: int, episode: int | None) -> Gradient:
+    """What dreams: lives as long as the stretches that records are of, or as episodes, if these are shorter."""
+    life = stretch if episode is None else min(stretch, episode)
+    return Gradient(replace(DREAMER.config, lifetime=life))
 
 
-def scheduled(now: Any, stretch: int, share: float) -> Any:
-    """Whether the stretch that this step is in tests a dream: evenly spread, by the step's number alone.
+def scheduled(now: int | Int[Array, ""], stretch: int, share: float) -> Bool[Array, ""]:
+    """Whether the stretch that this step is in tests a dream: by the step's number alone, evenly spread, and in no
+    fixed part of episodes, however long they are (the golden ratio's sequence, as for rows that are held out).
 
-    >>> [scheduled(now, 10, 0.4) for now in (0, 10, 20, 30, 40)]
-    [False, False, True, False, True]
+    >>> [bool(scheduled(now, 10, 0.4)) for now in (10, 20, 30, 40, 50)]
+    [False, True, False, False, True]
     """
-    number, tested = now // stretch, round(1000 * share)  # whole numbers, which any device counts alike
-    return (number + 1) * tested // 1000 > number * tested // 1000
+    spread = jnp.asarray(now // stretch, jnp.uint32) * jnp.uint32(2654435769)
+    return spread <= jnp.uint32(round(share * (2**32 - 1)))
 
 
 def dream_mdp(
@@ -83,9 +87,10 @@ def boldest(
     key: PRNGKeyArray,
 ) -> Dream:
     """Of some wishes drawn by chance, the one whose dream promises most beyond its record."""
-    dims = record.shape[1]
+    dims, moves = record.shape[1], real(mdp, "a dream").delta.varies
     key_which, key_dream = jax.random.split(key)
-    which = jax.random.permutation(key_which, 2 * dims)[:WISHES]
+    which = jax.random.permutation(key_which, 2 * dims)
+    which = which[jnp.argsort(~moves[which % dims], stable=True)][:WISHES]  # of what never moves, only if need be
     signs, places = 1 - 2 * (which // dims), which % dims
     directions = signs[:, None] * jax.nn.one_hot(places, dims)
 
@@ -97,6 +102,6 @@ def boldest(
 
     policies, promises = eqx.filter_vmap(dreamt)(directions, jax.random.split(key_dream, len(directions)))
     gain = promises - record[which // dims, places]
-    chosen = jnp.argmax(jnp.where(jnp.isnan(gain), -jnp.inf, gain))
+    chosen = jnp.argmax(jnp.where(jnp.isnan(gain) | ~moves[places], -jnp.inf, gain))
     policy = jax.tree.map(lambda x: x[chosen] if eqx.is_array(x) else x, policies)
     return Dream(policy, directions[chosen], promises[chosen])

@@ -1,5 +1,6 @@
 """Algorithm 1 for real states: warm up, then again and again fit the ensemble, solve the exploration MDP, act."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -49,23 +50,25 @@ class ModelBasedConfig:
     solve_at_reset: bool = True
     """Whether a new episode gets a new solve, though the model is the same."""
     dither: float = 0.0
-    """Share of the numbers of actions that are drawn at random in place of the policy's (of numbered actions, share of
+    """Share of the numbers of actions that are drawn at random in place of the plan's (of numbered actions, share of
     the actions): so that D tells apart what each of them does, and knows of forces between all and nothing."""
     rest: float = 0.0
-    """Share of the stretches of 25 steps in which one action is drawn at random and held, whatever the policy: D then
+    """Share of the stretches of 25 steps in which one action is drawn at random and held, whatever the plan: D then
     knows of forces that stay, and of what comes to rest under them."""
     dreams: float = 0.0
     """Share of the stretches, evenly spread, that test a dream in place of looking for novelty: one number of the state
     as large or as small as can be, the one whose policy promises most beyond anything in D. Where all members err
-    alike, novelty never goes, and the policies of tasks do."""
-    stretch: int = 100
-    """Steps that a dream is followed for."""
+    alike, novelty never goes, and the policies of tasks do. A dream is followed as it is, without `dither` or `rest`,
+    and leaves the range of D by a tenth at the most, whatever the `margin`."""
+    dream_steps: int = 100
+    """Steps of such a stretch: a dream is followed for so long, resets or not. The length of an episode, or a part of
+    it, does best: a dream begins where its stretch does."""
     margin: float = 1.0
     """How far imagination may leave the range of D, as a share of its extent, within the bounds of the observation
     space; inf is as far as it likes, whatever the bounds."""
 
     def __post_init__(self) -> None:
-        checks.at_least(1, self, "warm_up", "plan_every", "fresh_every", "stretch")
+        checks.at_least(1, self, "warm_up", "plan_every", "fresh_every", "dream_steps")
         checks.share(self, "dither", "rest", "dreams")
         if not self.margin >= 0:
             raise InputError(f"margin is {self.margin}, expected 0 or more")
@@ -82,7 +85,7 @@ class ModelBasedConfig:
 
 
 class Round(NamedTuple):
-    """What came of one round: the model's report, and the solver's."""
+    """What came of one round: the model's report, and the solver's (a blank one if it went by in a dream)."""
 
     step: int
     fit: FitReport
@@ -97,7 +100,7 @@ class Reports(NamedTuple):
 
     fit: FitReport
     solve: SolveInfo
-    """Of the latest solve in each."""
+    """Of the latest solve in each; blank where there was none."""
     calibration: Float[Array, "*rounds"]
 
 
@@ -199,10 +202,10 @@ class ModelAgent(Agent):
             return np.asarray(anything(self._history.action_entry, (), _choice_keys(self._key, now).random))
         keys, due = _choice_keys(self._key, now), not self.rounds or now - self._planned >= self.config.plan_every
         if due:
-            report, before = self._learn(keys.fit), self.rounds[-1:]
+            report = self._learn(keys.fit)
             calibration = float(calibrated(self.ensemble, self.history, self.config.fit.held_out))
-            solve = before[0].solve if before else jax.tree.map(np.asarray, SolveInfo.blank())
-            self.rounds.append(Round(now, report, solve, calibration, self.coverage))
+            unsolved = jax.tree.map(np.asarray, SolveInfo.blank())
+            self.rounds.append(Round(now, report, unsolved, calibration, self.coverage))
             self._planned = now
         action = self._test(now, state, keys) if self._dreams(now) else self._explore(now, state, keys, due)
         self._began = False
@@ -213,8 +216,9 @@ class ModelAgent(Agent):
         own, good_for = self.config, self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
         stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)
-        again = stale or (self._began and own.solve_at_reset)
-        if due or again or self._policy is None or self._solved < self._planned:
+        dreamt = self._dream is not None and self._solved < (self._dreamt + 1) * own.dream_steps
+        again = stale or dreamt or (self._began and own.solve_at_reset)
+        if due or again or self._policy is None:
             self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, keys.solve))
         assert self._policy is not None
         policy, entry = self._policy.later(now - self._solved), self._history.action_entry
@@ -223,21 +227,21 @@ class ModelAgent(Agent):
     def _dreams(self, now: int) -> bool:
         """Whether this step tests a dream; the first stretch of all looks for novelty."""
         own = self.config
-        begun = now - now % own.stretch > self.rounds[0].step
-        return own.dreams > 0 and begun and scheduled(now, own.stretch, own.dreams)
+        begun = now - now % own.dream_steps > self.rounds[0].step
+        return own.dreams > 0 and begun and bool(scheduled(now, own.dream_steps, own.dreams))
 
     def _test(self, now: int, state: np.ndarray, keys: "StepKeys") -> Array:
-        """What the dream of this stretch does, which is dreamt when the stretch begins."""
-        stretch = self.config.stretch
-        if self._dream is None or self._dreamt != now // stretch:
+        """What the dream of this stretch does; it is dreamt from the first state that the stretch is asked about."""
+        number = now // self.config.dream_steps
+        if self._dream is None or self._dreamt != number:
             self._dream = _boldest(*self._dreamt_in(), jnp.asarray(state), key=keys.solve)
-            self._dreamt = now // stretch
+            self._dreamt = number
         return _act(self._dream.policy, jnp.asarray(state))
 
     def _dreamt_in(self) -> tuple[Gradient, ExplorationMDP, Array]:
         """What dreams, where, and what is beyond anything in D."""
-        mdp = dream_mdp(self.ensemble, self.history, self._space)
-        return dreamer(self._episode), mdp, _records(self.ensemble, self.history, self.config.stretch)
+        steps, mdp = self.config.dream_steps, dream_mdp(self.ensemble, self.history, self._space)
+        return dreamer(steps, self._episode), mdp, _records(self.ensemble, self.history, steps)
 
     @property
     def promises(self) -> bool:
@@ -245,7 +249,8 @@ class ModelAgent(Agent):
         return self.config.utility is not None and not (isinstance(own, Sac) and not own.config.active)
 
     def promise(self, state: Any) -> float | None:
-        return float(self.rounds[-1].solve.after) if self.rounds and self.promises else None
+        promised = float(self.rounds[-1].solve.after) if self.rounds and self.promises else math.nan
+        return None if math.isnan(promised) else promised  # a round that went by in a dream has none
 
     @property
     def model(self) -> GaussianEnsemble:

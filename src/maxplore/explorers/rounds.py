@@ -142,10 +142,10 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
     nothing = Plan(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), arrays), jnp.int32(0), SolveInfo.blank())
 
     def dreamt(walk: Walk, ensemble: GaussianEnsemble, key: PRNGKeyArray) -> Dream:
-        mdp, record = dream_mdp(ensemble, walk.history, space), records(ensemble, walk.history, config.stretch)
-        return boldest(dreamer(env.horizon), mdp, record, walk.state, key=key)
+        mdp, record = dream_mdp(ensemble, walk.history, space), records(ensemble, walk.history, config.dream_steps)
+        return boldest(dreamer(config.dream_steps, env.horizon), mdp, record, walk.state, key=key)
 
-    asleep, awake = None, None
+    blank, asleep, awake = SolveInfo.blank(), None, None
     if config.dreams:
         like = eqx.filter_eval_shape(dreamt, walk, ensemble, key_agent)
         shapes, awake = eqx.partition(like, lambda x: isinstance(x, jax.ShapeDtypeStruct))
@@ -172,9 +172,12 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
         solution = solver.solve(mdp, walk.state, walk.history, memory, key=key_solve)
         return Plan(eqx.filter((solution.policy, solution.memory), eqx.is_array), now, solution.info)
 
-    def due(walk: Walk, plan: Plan, now: Int[Array, ""], offset: Int[Array, ""]) -> Bool[Array, ""]:
+    def due(stand: Stand, now: Int[Array, ""], offset: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether there must be a new solve: after a fit, or where the plan is of no use any more."""
-        begins, again = walk.age == 0, (offset == 0) | (plan.step < now - offset)  # a fit that went by in a dream
+        walk, plan, slept = stand
+        begins, again = walk.age == 0, offset == 0
+        if slept is not None:
+            again = again | (plan.step < (slept.stretch + 1) * config.dream_steps)  # of before the dream
         if solver.good_for is not None:
             again = again | begins | (now - plan.step >= solver.good_for)
         return again | begins if config.solve_at_reset else again
@@ -187,7 +190,7 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
         def seeks(stand: Stand, offset: Int[Array, ""]) -> tuple[Array, Stand]:
             """An action that leads to novelty."""
             now, walk = first + offset, stand.walk
-            due_now = due(walk, stand.plan, now, offset)
+            due_now = due(stand, now, offset)
             plan = jax.lax.cond(due_now, lambda: solved(walk, ensemble, stand.plan, now), lambda: stand.plan)
             policy = eqx.combine(plan.found, rest)[0].later(now - plan.step)
             keys = choice_keys(key_agent, now)
@@ -200,16 +203,16 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
 
             def falls_asleep() -> Slept:
                 dream = dreamt(walk, ensemble, choice_keys(key_agent, now).solve)
-                return Slept(eqx.filter(dream, eqx.is_array), now // config.stretch)
+                return Slept(eqx.filter(dream, eqx.is_array), now // config.dream_steps)
 
-            slept = jax.lax.cond(now % config.stretch == 0, falls_asleep, lambda: stand.slept)
+            slept = jax.lax.cond(now % config.dream_steps == 0, falls_asleep, lambda: stand.slept)
             return eqx.combine(slept.dream, awake).policy(walk.state), stand._replace(slept=slept)
 
         def go(stand: Stand, offset: Int[Array, ""]) -> Stand:
             now = first + offset
             if config.dreams:
-                begun = now - now % config.stretch > config.warm_up
-                tested = begun & scheduled(now, config.stretch, config.dreams)
+                begun = now - now % config.dream_steps > config.warm_up
+                tested = begun & scheduled(now, config.dream_steps, config.dreams)
                 action, stand = jax.lax.cond(tested, tests, seeks, stand, offset)
             else:
                 action, stand = seeks(stand, offset)
@@ -220,7 +223,8 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
 
         calibration = calibrated(ensemble, stand.walk.history, config.fit.held_out)
         stand, _ = jax.lax.scan(step, stand, jnp.arange(config.plan_every))
-        return (stand, (ensemble, fitted.moments)), Reports(fitted.report, stand.plan.info, calibration)
+        solve = jax.tree.map(lambda own, none: jnp.where(stand.plan.step >= first, own, none), stand.plan.info, blank)
+        return (stand, (ensemble, fitted.moments)), Reports(fitted.report, solve, calibration)
 
     rounds = -(-(steps - warm_up) // config.plan_every)
     begin = (Stand(walk, nothing, asleep), (ensemble, Moments.zero(ensemble.members)))
