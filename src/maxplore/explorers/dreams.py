@@ -20,7 +20,7 @@ from maxplore.mdp import ExplorationMDP
 from maxplore.models import GaussianEnsemble
 from maxplore.solvers import Gradient, GradientConfig, Policy
 from maxplore.solvers.base import real
-from maxplore.utilities.extreme import Extreme
+from maxplore.utilities import Extreme
 
 WISHES = 6
 """Drawn for a stretch; the boldest of their dreams is followed."""

@@ -4,6 +4,7 @@ from maxplore.utilities.action_penalty import ActionPenalty
 from maxplore.utilities.base import Outcome, Utility, saturation
 from maxplore.utilities.cautious import Cautious
 from maxplore.utilities.disagreement import Disagreement, disagreement
+from maxplore.utilities.extreme import Extreme
 from maxplore.utilities.information_ratio import InformationRatio, information_ratio
 from maxplore.utilities.jensen_renyi import JensenRenyi, jensen_renyi, rescale_variance
 from maxplore.utilities.jensen_shannon import JensenShannon, jensen_shannon
@@ -27,6 +28,7 @@ __all__ = [
     "ActionPenalty",
     "Cautious",
     "Disagreement",
+    "Extreme",
     "InformationRatio",
     "JensenRenyi",
     "JensenShannon",
