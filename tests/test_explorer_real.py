@@ -372,3 +372,27 @@ def test_to_tell_copies_nothing_of_d():
     with pytest.raises(InputError, match="next_observation"):
         explorer.tell(numbers[0], numbers[1], [np.nan, 0.0])
     assert explorer.steps == 28
+
+
+def test_interrupted_between_fit_and_plan_it_answers_as_if_it_had_not_been(monkeypatch):
+    """A model that is trained on must not be trained twice, nor an old plan be followed."""
+    env = gym.make("maxplore/MountainCar-v0")
+    steady, other = (explorer_of(env, preset="smoke", warm_up=10, plan_every=5, fresh_every=3) for _ in range(2))
+    state, _ = env.reset(seed=0)
+    for _ in range(15):
+        action = steady.ask(state)
+        np.testing.assert_array_equal(other.ask(state), action)
+        following, *_ = env.step(action)
+        for explorer in (steady, other):
+            explorer.tell(state, action, following)
+        state = following
+    agent, (state, _) = other._agent, env.reset(seed=1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(agent, "_solve", interrupted)
+        other.ask(state)
+    np.testing.assert_array_equal(other.ask(state), steady.ask(state))
+    assert [row["step"] for row in other.figures] == [10.0, 15.0]
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt

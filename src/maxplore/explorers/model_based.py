@@ -200,25 +200,25 @@ class ModelAgent(Agent):
     def _choose(self, now: int, state: np.ndarray) -> np.ndarray:
         if self.config.utility is None or now < self.config.warm_up:
             return np.asarray(anything(self._history.action_entry, (), _choice_keys(self._key, now).random))
-        keys, due = _choice_keys(self._key, now), not self.rounds or now - self._planned >= self.config.plan_every
-        if due:
+        keys = _choice_keys(self._key, now)
+        if not self.rounds or now - self._planned >= self.config.plan_every:
             report = self._learn(keys.fit)
             calibration = float(calibrated(self.ensemble, self.history, self.config.fit.held_out))
             unsolved = jax.tree.map(np.asarray, SolveInfo.blank())
             self.rounds.append(Round(now, report, unsolved, calibration, self.coverage))
             self._planned = now
-        action = self._test(now, state, keys) if self._dreams(now) else self._explore(now, state, keys, due)
+        action = self._test(now, state, keys) if self._dreams(now) else self._explore(now, state, keys)
         self._began = False
         return np.asarray(action)
 
-    def _explore(self, now: int, state: np.ndarray, keys: "StepKeys", due: bool) -> Array:
+    def _explore(self, now: int, state: np.ndarray, keys: "StepKeys") -> Array:
         """An action that leads to novelty. There is a new solve after a fit, and where the last one is of no use."""
         own, good_for = self.config, self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
         stale = good_for is not None and (self._began or elsewhere or now - self._solved >= good_for)
         dreamt = self._dream is not None and self._solved < (self._dreamt + 1) * own.dream_steps
         again = stale or dreamt or (self._began and own.solve_at_reset)
-        if due or again or self._policy is None:
+        if again or self._policy is None or self._solved < self._planned:
             self.rounds[-1] = self.rounds[-1]._replace(solve=self._solve(state, keys.solve))
         assert self._policy is not None
         policy, entry = self._policy.later(now - self._solved), self._history.action_entry
