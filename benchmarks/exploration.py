@@ -81,7 +81,7 @@ STUDIES = {
 
 def explored(study: Study, method: str, seed: int, steps: int, settings: list[str], rows: Path) -> dict[str, Any]:
     """One run, in this process; D is kept beside the file of `rows`."""
-    start = time.perf_counter()
+    start, code = time.perf_counter(), commit()
     import gymnasium as gym
     import jax.numpy as jnp
     import numpy as np
@@ -106,7 +106,7 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
         "seed": seed,
         "steps": steps,
         "settings": settings,
-        "commit": commit(),
+        "commit": code,
         "coverage": len(firsts),
         "curve": [[int(mark), int(np.sum(firsts < mark))] for mark in marks],
         "seconds": round(seconds, 1),

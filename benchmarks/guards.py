@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--explore", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
-    asked = parser.parse_args()
+    asked, code = parser.parse_args(), commit()
     for folder in (asked.runs, asked.out):
         folder.mkdir(parents=True, exist_ok=True)
     path, study = asked.runs / "guards.jsonl", STUDIES["half-cheetah"]
@@ -88,7 +88,7 @@ def main() -> None:
                 "seed": seed,
                 "explored_with": asked.explore,
                 "settings": words(guard),
-                "commit": commit(),
+                "commit": code,
                 "returns": [round(float(each), 2) for each in returns],
                 "as_learned": [round(float(each), 2) for each in as_learned],
                 "imagined": round(policy.report.imagined, 2),

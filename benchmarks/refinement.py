@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks"))
-    asked = parser.parse_args()
+    asked, code = parser.parse_args(), commit()
     for folder in (asked.runs, asked.out):
         folder.mkdir(parents=True, exist_ok=True)
     path, study = asked.runs / "refinement.jsonl", STUDIES["half-cheetah"]
@@ -76,7 +76,7 @@ def main() -> None:
             rated.append(rate(explorer.exploit(task, seed=len(ROUNDS), **given), env, told))
             row = {
                 **about,
-                "commit": commit(),
+                "commit": code,
                 "rated": rated,
                 "cpu_seconds": round(time.process_time() - used, 1),
             }

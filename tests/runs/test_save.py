@@ -49,7 +49,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "dreams": (
         "maxplore/MountainCar-v0",
-        {"preset": "smoke", "dreams": 0.5, "dream_steps": 16},  # the pause is in the midst of one
+        {"preset": "smoke", "dreams": 0.5, "dream_steps": 10},  # the pause is in the midst of one
     ),
     "icem, numbered, early ends": (
         "CartPole-v1",

@@ -7,13 +7,13 @@ be), learn a policy for it in imagination, and follow it: what was false in the 
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP
@@ -48,15 +48,22 @@ def dreamer(stretch: int, episode: int | None) -> Gradient:
     return Gradient(replace(DREAMER.config, lifetime=life))
 
 
-def scheduled(now: int | Int[Array, ""], stretch: int, share: float) -> Bool[Array, ""]:
-    """Whether the stretch that this step is in tests a dream: by the step's number alone, evenly spread, and in no
-    fixed part of episodes, however long they are (the golden ratio's sequence, as for rows that are held out).
+def scheduled(now: Any, stretch: int, share: float, episode: int | None = None) -> Any:
+    """Whether the stretch that this step is in tests a dream: evenly spread, by the step's number alone.
 
-    >>> [bool(scheduled(now, 10, 0.4)) for now in (10, 20, 30, 40, 50)]
-    [False, True, False, False, True]
+    Where an episode is known to have several stretches, they are counted round from another one in each: dreams are
+    then in no fixed part of episodes.
+
+    >>> [scheduled(now, 10, 0.4) for now in (0, 10, 20, 30, 40)]
+    [False, False, True, False, True]
     """
-    spread = jnp.asarray(now // stretch, jnp.uint32) * jnp.uint32(2654435769)
-    return spread <= jnp.uint32(round(share * (2**32 - 1)))
+    number, parts = now // stretch, 1 if episode is None else episode // stretch
+    if parts > 1:
+        passed = number // parts
+        turned = passed % 1000 * 617 % 1000 * parts // 1000  # by the golden ratio, so that no share falls in step
+        number = passed * parts + (number + turned) % parts
+    number, tested = number % 1000, round(1000 * share)  # small whole numbers, which any device counts alike
+    return (number + 1) * tested // 1000 > number * tested // 1000
 
 
 def dream_mdp(

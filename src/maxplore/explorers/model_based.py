@@ -56,10 +56,10 @@ class ModelBasedConfig:
     """Share of the stretches of 25 steps in which one action is drawn at random and held, whatever the plan: D then
     knows of forces that stay, and of what comes to rest under them."""
     dreams: float = 0.0
-    """Share of the stretches, evenly spread, that test a dream in place of looking for novelty: one number of the state
-    as large or as small as can be, the one whose policy promises most beyond anything in D. Where all members err
-    alike, novelty never goes, and the policies of tasks do. A dream is followed as it is, without `dither` or `rest`,
-    and leaves the range of D by a tenth at the most, whatever the `margin`."""
+    """Share of the stretches, to a thousandth and evenly spread, that test a dream in place of looking for novelty: one
+    number of the state as large or as small as can be, the one whose policy promises most beyond anything in D. Where
+    all members err alike, novelty never goes, and the policies of tasks do. A dream is followed as it is, without
+    `dither` or `rest`, and leaves the range of D by a tenth at the most, whatever the `margin`."""
     dream_steps: int = 100
     """Steps of such a stretch: a dream is followed for so long, resets or not. The length of an episode, or a part of
     it, does best: a dream begins where its stretch does."""
@@ -228,7 +228,7 @@ class ModelAgent(Agent):
         """Whether this step tests a dream; the first stretch of all looks for novelty."""
         own = self.config
         begun = now - now % own.dream_steps > self.rounds[0].step
-        return own.dreams > 0 and begun and bool(scheduled(now, own.dream_steps, own.dreams))
+        return own.dreams > 0 and begun and scheduled(now, own.dream_steps, own.dreams, self._episode)
 
     def _test(self, now: int, state: np.ndarray, keys: "StepKeys") -> Array:
         """What the dream of this stretch does; it is dreamt from the first state that the stretch is asked about."""

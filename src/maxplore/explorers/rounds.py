@@ -212,7 +212,7 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
             now = first + offset
             if config.dreams:
                 begun = now - now % config.dream_steps > config.warm_up
-                tested = begun & scheduled(now, config.dream_steps, config.dreams)
+                tested = begun & scheduled(now, config.dream_steps, config.dreams, env.horizon)
                 action, stand = jax.lax.cond(tested, tests, seeks, stand, offset)
             else:
                 action, stand = seeks(stand, offset)
