@@ -1,5 +1,7 @@
 """Dreams that are put to the test: when, which, and what of them is followed."""
 
+import functools
+
 import equinox as eqx
 import gymnasium as gym
 import jax
@@ -59,12 +61,20 @@ def world():
     return known(drift, push), history_of(states, actions, following)
 
 
-def dream(record, seed=0, moves=(True, True)):
+@functools.cache
+def dreaming(wishes):
+    """Compiled once for all tests that draw so many."""
     ensemble, history = world()
-    ensemble = eqx.tree_at(lambda own: own.delta.varies, ensemble, jnp.asarray(moves))
-    mdp = dream_mdp(ensemble, history, None)
-    compiled = jax.jit(lambda record, key: tuple(boldest(QUICK, mdp, record, jnp.zeros(2), key=key)))
-    return Dream(*compiled(jnp.asarray(record, jnp.float32), jax.random.key(seed)))
+
+    def dreamt(record, moves):
+        own = eqx.tree_at(lambda own: own.delta.varies, ensemble, moves)
+        return tuple(boldest(QUICK, dream_mdp(own, history, None), record, jnp.zeros(2), key=jax.random.key(0)))
+
+    return jax.jit(dreamt)
+
+
+def dream(record, moves=(True, True)):
+    return Dream(*dreaming(dreams.WISHES)(jnp.asarray(record, jnp.float32), jnp.asarray(moves)))
 
 
 @pytest.mark.parametrize("wanted", [(0, 0), (0, 1), (1, 0), (1, 1)], ids=["+first", "+second", "-first", "-second"])
@@ -109,7 +119,7 @@ def explorer_of(env, **settings):
 
 
 def test_a_stretch_follows_one_dream_and_novelty_is_planned_for_again_after_it(monkeypatch):
-    monkeypatch.setattr(dreams, "DREAMER", QUICK)
+    monkeypatch.setattr(dreams, "DREAMER", Gradient(GradientConfig(iterations=3, actors=4, width=8)))
     env = gym.make("maxplore/MountainCar-v0")
     explorer = explorer_of(env, warm_up=5, plan_every=8, dream_steps=10, dreams=0.5, solver="gradient")
     agent, state = explorer._agent, env.reset(seed=0)[0]
