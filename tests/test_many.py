@@ -93,10 +93,11 @@ def test_each_seed_is_what_the_plain_loop_gives(many):
 @pytest.mark.parametrize(
     "method",
     [
-        {"solver": "gradient", "dither": 0.5, "rest": 0.3, "dreams": 0.5, "dream_steps": 4},
+        {"solver": "gradient", "dither": 0.5, "rest": 0.3},
         {"method": "jdrx", "solver": "sac"},
+        {"solver": "gradient", "dreams": 0.5, "dream_steps": 4},
     ],
-    ids=["gradient, dithered, at rest, with dreams", "sac"],
+    ids=["gradient, dithered, at rest", "sac", "dreams"],
 )
 def test_whatever_learns_the_policy_it_chooses_what_it_chooses_in_the_plain_loop(method, monkeypatch):
     monkeypatch.setattr(dreams, "DREAMER", Gradient(GradientConfig(iterations=3, actors=4, width=8)))
