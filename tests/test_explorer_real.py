@@ -11,7 +11,8 @@ from jaxtyping import Array
 
 from maxplore import Explorer, InputError
 from maxplore.entry import Entry
-from maxplore.explorers.model_based import STRETCH, ModelAgent, choice_keys, follow
+from maxplore.explorers.model_based import ModelAgent
+from maxplore.explorers.steps import STRETCH, choice_keys, follow
 from maxplore.methods import METHODS, model_based
 from maxplore.solvers import Gradient, Icem, IcemConfig, Policy, Sac
 from maxplore.utilities import JensenRenyi

@@ -16,6 +16,7 @@ from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorers.agent import Agent, Filled
 from maxplore.explorers.dreams import Dream, boldest, dream_mdp, dreamer, records, scheduled
+from maxplore.explorers.steps import StepKeys, choice_keys, follow
 from maxplore.explorers.survey import LEVELS, anything, probes, reliability
 from maxplore.history import History, Transition
 from maxplore.mdp import ExplorationMDP
@@ -211,7 +212,7 @@ class ModelAgent(Agent):
         self._began = False
         return np.asarray(action)
 
-    def _explore(self, now: int, state: np.ndarray, keys: "StepKeys") -> Array:
+    def _explore(self, now: int, state: np.ndarray, keys: StepKeys) -> Array:
         """An action that leads to novelty. There is a new solve after a fit, and where the last one is of no use."""
         own, good_for = self.config, self.config.solver.good_for
         elsewhere = now == self._solved and np.asarray(state).tobytes() != self._solved_for
@@ -230,7 +231,7 @@ class ModelAgent(Agent):
         begun = now - now % own.dream_steps > self.rounds[0].step
         return own.dreams > 0 and begun and scheduled(now, own.dream_steps, own.dreams, self._episode)
 
-    def _test(self, now: int, state: np.ndarray, keys: "StepKeys") -> Array:
+    def _test(self, now: int, state: np.ndarray, keys: StepKeys) -> Array:
         """What the dream of this stretch does; it is dreamt from the first state that the stretch is asked about."""
         number = now // self.config.dream_steps
         if self._dream is None or self._dreamt != number:
@@ -429,32 +430,6 @@ class ModelAgent(Agent):
         return new_ensemble(self.history, config, mesh=self._mesh, key=key)
 
 
-STRETCH = 25
-"""Steps on end that an action is held for, where it is."""
-
-
-class StepKeys(NamedTuple):
-    """The keys of a step. Every loop that uses them agrees."""
-
-    random: PRNGKeyArray
-    """For a random action."""
-    fit: PRNGKeyArray
-    solve: PRNGKeyArray
-    stretch: PRNGKeyArray
-    """The same for all steps of a stretch."""
-
-
-def choice_keys(key: PRNGKeyArray, now: int | Int[Array, ""]) -> StepKeys:
-    """The keys of this step."""
-    key_stretch = jax.random.fold_in(jax.random.fold_in(key, now - now % STRETCH), 3)  # splitting in 3 never gives it
-    key_random, key_fit, key_solve = jax.random.split(jax.random.fold_in(key, now), 3)
-    return StepKeys(key_random, key_fit, key_solve, key_stretch)
-
-
-_choice_keys = jax.jit(choice_keys)
-"""For callers that are not compiled themselves."""
-
-
 def imagined_mdp(
     config: ModelBasedConfig,
     ensemble: GaussianEnsemble,
@@ -512,22 +487,7 @@ def _worth(mdp: ExplorationMDP, states: Array, actions: Array, *, key: PRNGKeyAr
     return mdp.step(states, actions, key=key).reward
 
 
-def follow(
-    policy: Policy, state: Shaped[Array, "*state"], entry: Entry, dither: float, rest: float, keys: StepKeys
-) -> Shaped[Array, "*action"]:
-    """What the policy does in a state, with a share of its numbers (`dither`) drawn at random instead; or, in some of
-    the stretches (`rest` is their share), one action drawn for all of it."""
-    action = policy(state)
-    if dither:
-        key_which, key_what = jax.random.split(keys.random)
-        drawn = jax.random.bernoulli(key_which, dither, entry.shape)
-        action = jnp.where(drawn, anything(entry, (), key_what), action)
-    if rest:
-        key_whether, key_held = jax.random.split(keys.stretch)
-        action = jnp.where(jax.random.bernoulli(key_whether, rest), anything(entry, (), key_held), action)
-    return action
-
-
+_choice_keys = jax.jit(choice_keys)
 _follow = eqx.filter_jit(follow)
 _records = eqx.filter_jit(records)
 _boldest = eqx.filter_jit(boldest)

@@ -23,11 +23,10 @@ from maxplore.explorers.model_based import (
     ModelBasedConfig,
     Reports,
     calibrated,
-    choice_keys,
-    follow,
     imagined_mdp,
     new_ensemble,
 )
+from maxplore.explorers.steps import choice_keys, follow
 from maxplore.explorers.survey import anything
 from maxplore.history import History, Transition
 from maxplore.models import Fitted, GaussianEnsemble, fit
