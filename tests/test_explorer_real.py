@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from maxplore import Explorer, InputError
 from maxplore.entry import Entry
-from maxplore.explorers.model_based import ModelAgent
+from maxplore.explorers.model_based import ModelAgent, ModelBasedConfig
 from maxplore.explorers.steps import STRETCH, choice_keys, follow
 from maxplore.methods import METHODS, model_based
 from maxplore.solvers import Gradient, Icem, IcemConfig, Policy, Sac
@@ -161,6 +161,7 @@ def test_methods_of_the_paper_differ_in_what_they_look_for_and_how(method, activ
         ({"dither": 1.5}, "dither is 1.5, expected a share from 0 to 1"),
         ({"dreams": 2.0}, "dreams is 2.0, expected a share from 0 to 1"),
         ({"dream_steps": 0}, "dream_steps is 0, expected at least 1"),
+        ({"fresh_growth": -0.1}, "fresh_growth is -0.1, expected 0 or more"),
         ({"rest": -0.5}, "rest is -0.5, expected a share from 0 to 1"),
         (
             {"method": "random", "reward": lambda s, a, s2: s[0], "reward_weight": 1.0},
@@ -373,6 +374,20 @@ def test_to_tell_copies_nothing_of_d():
     with pytest.raises(InputError, match="next_observation"):
         explorer.tell(numbers[0], numbers[1], [np.nan, 0.0])
     assert explorer.steps == 28
+
+
+@pytest.mark.parametrize(
+    ("settings", "anew"),
+    [
+        ({}, [0, 1, 2, 3, 4, 5, 6, 7]),
+        ({"fresh_every": 3}, [0, 3, 6]),
+        ({"fresh_growth": 1.0}, [0, 1, 2, 4]),
+        ({"fresh_every": 3, "fresh_growth": 1.0}, [0, 3, 6]),
+    ],
+)
+def test_the_model_is_drawn_anew_every_so_many_rounds_and_when_there_were_more_of_them_by_a_share(settings, anew):
+    config = ModelBasedConfig(**settings)
+    assert [number for number in range(8) if config.draws_anew(number)] == anew
 
 
 def test_interrupted_between_fit_and_plan_it_answers_as_if_it_had_not_been(monkeypatch):

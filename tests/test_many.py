@@ -16,7 +16,8 @@ from maxplore.explorers import dreams
 from maxplore.solvers import Gradient, GradientConfig
 
 STEPS, HORIZON = 19, 8
-QUICK: dict[str, Any] = {"preset": "smoke", "solver": "icem", "warm_up": 6, "plan_every": 5, "fresh_every": 2}
+QUICK: dict[str, Any] = {"preset": "smoke", "solver": "icem", "warm_up": 6, "plan_every": 5, "fresh_growth": 2.0}
+"""Of the three rounds, the last one trains on."""
 
 
 class Block(eqx.Module):
@@ -128,7 +129,7 @@ def test_what_comes_back_are_explorers_like_any_other(many, tmp_path):
 
 def test_episodes_that_end_early_begin_anew_and_the_end_is_learned():
     """Each seed falls off the table at times of its own."""
-    settings: dict[str, Any] = {**QUICK, "fresh_every": 1}
+    settings: dict[str, Any] = {**QUICK, "fresh_growth": 0.0}
     fell = explore_many(Table(0.0), 12, seeds=3, **settings)
     for own in fell:
         ended = rows(own, "next_state")[:, 0] > 0

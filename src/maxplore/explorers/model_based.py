@@ -48,6 +48,9 @@ class ModelBasedConfig:
     """Steps between two rounds of fitting and solving."""
     fresh_every: int = 1
     """Every so many rounds the ensemble is drawn anew, otherwise it goes on from where it stands."""
+    fresh_growth: float = 0.0
+    """It is drawn anew only when there were more rounds by this share, too, than the last time: what was learned from a
+    small D would stay in the way of more, and with a large D to begin again costs more than it mends."""
     solve_at_reset: bool = True
     """Whether a new episode gets a new solve, though the model is the same."""
     dither: float = 0.0
@@ -70,6 +73,7 @@ class ModelBasedConfig:
 
     def __post_init__(self) -> None:
         checks.at_least(1, self, "warm_up", "plan_every", "fresh_every", "dream_steps")
+        checks.not_negative(self, "fresh_growth")
         checks.share(self, "dither", "rest", "dreams")
         if not self.margin >= 0:
             raise InputError(f"margin is {self.margin}, expected 0 or more")
@@ -77,6 +81,18 @@ class ModelBasedConfig:
             raise InputError(
                 "from_scratch is False, expected True: a model that is drawn anew less often has fresh_every"
             )
+
+    def draws_anew(self, number: int) -> bool:
+        """Whether the ensemble is drawn anew in the round of this number, counted from 0.
+
+        >>> config = ModelBasedConfig(fresh_every=2, fresh_growth=0.5)
+        >>> [number for number in range(20) if config.draws_anew(number)]
+        [0, 2, 4, 6, 9, 14]
+        """
+        last = 0
+        while last < number:
+            last += max(self.fresh_every, math.ceil(self.fresh_growth * last))
+        return last == number
 
     def with_reward(self, reward: Inner, weight: float) -> "ModelBasedConfig":
         """The same with so much of a reward added to the utility."""
@@ -404,7 +420,7 @@ class ModelAgent(Agent):
     def _learn(self, key: PRNGKeyArray) -> FitReport:
         """Train on D, anew or further."""
         ends = bool(jnp.any(self.history.transitions.terminated & self.history.filled))
-        fresh = len(self.rounds) % self.config.fresh_every == 0
+        fresh = self.config.draws_anew(len(self.rounds))
         if ends and self.ensemble.members.termination is None:
             self.ensemble = self._new_ensemble(replace(self.config.model, termination=True), jax.random.fold_in(key, 1))
             fresh = True

@@ -134,6 +134,8 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
     if steps == warm_up:
         return Lived(walk.history, None)
 
+    rounds = -(-(steps - warm_up) // config.plan_every)
+    anew = [config.draws_anew(number) for number in range(rounds)]
     ensemble = new_ensemble(history, model, key=key_ensemble)
     solver, mdp = config.solver, imagined_mdp(config, ensemble, walk.history, space)
     like = eqx.filter_eval_shape(solver.solve, mdp, walk.state, walk.history, key=key_agent)
@@ -157,9 +159,9 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
             own, moments = replace(config.fit, from_scratch=fresh), None if fresh else before[1]
             return lambda: fit(before[0], history, own, key=key_fit, moments=moments)
 
-        if config.fresh_every == 1:
+        if all(anew):
             return train(True)()
-        return jax.lax.cond(number % config.fresh_every == 0, train(True), train(False))
+        return jax.lax.cond(jnp.asarray(anew)[number], train(True), train(False))
 
     def solved(walk: Walk, ensemble: GaussianEnsemble, plan: Plan, now: Int[Array, ""]) -> Plan:
         key_solve = choice_keys(key_agent, now).solve
@@ -225,7 +227,6 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
         solve = jax.tree.map(lambda own, none: jnp.where(stand.plan.step >= first, own, none), stand.plan.info, blank)
         return (stand, (ensemble, fitted.moments)), Reports(fitted.report, solve, calibration)
 
-    rounds = -(-(steps - warm_up) // config.plan_every)
     begin = (Stand(walk, nothing, asleep), (ensemble, Moments.zero(ensemble.members)))
     (stand, (ensemble, moments)), reports = jax.lax.scan(one_round, begin, jnp.arange(rounds))
     (policy, memory), slept = eqx.combine(stand.plan.found, rest), stand.slept
