@@ -1,5 +1,5 @@
-"""What D of Half Cheetah are made of: torques that are all or nothing, steps on its back, somersaults, and the speed of
-its fastest episode.
+"""What D of Half Cheetah are made of: torques that are all or nothing, steps on its back, somersaults, the speed of its
+fastest episode, and how much was new in its second half.
 
     python benchmarks/torques.py runs/benchmarks/half-cheetah-20000-*.npz
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from exploration import half_cheetah_bins
 
 FULL = 0.95
 """A torque beyond this share of the greatest is all or nothing."""
@@ -33,6 +34,11 @@ def somersaults(states: np.ndarray) -> int:
     return int(np.sum(np.ptp(episodes, axis=1) > 2 * np.pi))
 
 
+def seen(states: np.ndarray) -> int:
+    """Bins that `exploration.py` counts."""
+    return len(np.unique(half_cheetah_bins(states), axis=0))
+
+
 def about(path: Path, told: dict[str, str]) -> dict[str, Any]:
     """One D in numbers, with what its name has `told`."""
     steps = int(told["steps"])
@@ -46,6 +52,7 @@ def about(path: Path, told: dict[str, str]) -> dict[str, Any]:
         "all_or_nothing": round(float((np.abs(torques) > FULL).mean()), 3),
         "on_its_back": round(float((states[:, 3] < 0).mean()), 3),
         "somersaults": somersaults(states),
+        "bins": [seen(states[: steps // 2]), seen(states)],
         "fastest": round(float(states[: steps // EPISODE * EPISODE, 0].reshape(-1, EPISODE).mean(axis=1).max()), 2),
     }
 
@@ -71,7 +78,8 @@ def main() -> None:
         rows += [row for row in json.loads(file.read_text())["runs"] if whose(row) not in fresh]
     result = {
         "what": f"D of Half Cheetah: share of torques beyond {FULL} of the greatest, share of steps on its back, "
-        "episodes with a whole turn, and the most that x velocity is in the mean of an episode (m/s)",
+        "episodes with a whole turn, bins that were seen after half of the steps and after all of them, and the most "
+        "that x velocity is in the mean of an episode (m/s)",
         "command": f"python benchmarks/torques.py {' '.join(sys.argv[1:])}",
         "runs": sorted(rows, key=whose),
     }

@@ -30,6 +30,8 @@ def test_what_a_d_is_made_of(tmp_path):
     (row,) = json.loads((tmp_path / "torques.json").read_text())["runs"]
     assert (row["method"], row["seed"], row["explored_with"], row["steps"]) == ("max", 1014, ["dither=0.25"], 300)
     assert (row["all_or_nothing"], row["somersaults"], row["fastest"]) == (0.25, 1, 2.0)
+    # It stands; it turns, through 7 parts of 30 degrees and then the other 5; it lies at the edge of one, fast and not.
+    assert row["bins"] == [1 + 7, 1 + 12 + 2]
     np.testing.assert_allclose(row["on_its_back"], (100 + 100 / 2.1) / 300, atol=0.02)
     other = tmp_path / "cheetah.npz"
     file.rename(other)
