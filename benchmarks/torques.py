@@ -74,13 +74,14 @@ def main() -> None:
         rows.append(about(path, told.groupdict()))
     asked.out.mkdir(parents=True, exist_ok=True)
     file, fresh = asked.out / "torques.json", [whose(row) for row in rows]
-    if file.exists():
-        rows += [row for row in json.loads(file.read_text())["runs"] if whose(row) not in fresh]
+    before = json.loads(file.read_text()) if file.exists() else {"runs": []}
+    rows += [row for row in before["runs"] if whose(row) not in fresh]
     result = {
         "what": f"D of Half Cheetah: share of torques beyond {FULL} of the greatest, share of steps on its back, "
         "episodes with a whole turn, bins that were seen after half of the steps and after all of them, and the most "
         "that x velocity is in the mean of an episode (m/s)",
         "command": f"python benchmarks/torques.py {' '.join(sys.argv[1:])}",
+        **({"note": before["note"]} if "note" in before else {}),
         "runs": sorted(rows, key=whose),
     }
     file.write_text(json.dumps(result, indent=1) + "\n")

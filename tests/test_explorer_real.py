@@ -1,5 +1,6 @@
 """The Explorer on real states: Algorithm 1, in seconds (preset smoke)."""
 
+from itertools import takewhile
 from typing import Any
 
 import gymnasium as gym
@@ -379,15 +380,17 @@ def test_to_tell_copies_nothing_of_d():
 @pytest.mark.parametrize(
     ("settings", "anew"),
     [
-        ({}, [0, 1, 2, 3, 4, 5, 6, 7]),
-        ({"fresh_every": 3}, [0, 3, 6]),
-        ({"fresh_growth": 1.0}, [0, 1, 2, 4]),
-        ({"fresh_every": 3, "fresh_growth": 1.0}, [0, 3, 6]),
+        ({}, [*range(16)]),
+        ({"fresh_every": 3}, [0, 3, 6, 9, 12, 15]),
+        ({"fresh_growth": 1.0}, [0, 1, 2, 4, 8]),
+        ({"fresh_every": 3, "fresh_growth": 1.0}, [0, 3, 6, 12]),
+        ({"fresh_every": 3, "fresh_growth": 1e308}, [0, 3]),
     ],
 )
 def test_the_model_is_drawn_anew_every_so_many_rounds_and_when_there_were_more_of_them_by_a_share(settings, anew):
     config = ModelBasedConfig(**settings)
-    assert [number for number in range(8) if config.draws_anew(number)] == anew
+    assert [number for number in range(16) if config.draws_anew(number)] == anew
+    assert [*takewhile(lambda number: number < 16, config.fresh_rounds())] == anew
 
 
 def test_interrupted_between_fit_and_plan_it_answers_as_if_it_had_not_been(monkeypatch):

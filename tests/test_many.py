@@ -16,8 +16,7 @@ from maxplore.explorers import dreams
 from maxplore.solvers import Gradient, GradientConfig
 
 STEPS, HORIZON = 19, 8
-QUICK: dict[str, Any] = {"preset": "smoke", "solver": "icem", "warm_up": 6, "plan_every": 5, "fresh_growth": 2.0}
-"""Of the three rounds, the last one trains on."""
+QUICK: dict[str, Any] = {"preset": "smoke", "solver": "icem", "warm_up": 6, "plan_every": 5, "fresh_every": 2}
 
 
 class Block(eqx.Module):
@@ -94,11 +93,11 @@ def test_each_seed_is_what_the_plain_loop_gives(many):
 @pytest.mark.parametrize(
     "method",
     [
-        {"solver": "gradient", "dither": 0.5, "rest": 0.3},
+        {"solver": "gradient", "dither": 0.5, "rest": 0.3, "fresh_every": 1, "fresh_growth": 2.0},
         {"method": "jdrx", "solver": "sac"},
         {"solver": "gradient", "dreams": 0.5, "dream_steps": 4},
     ],
-    ids=["gradient, dithered, at rest", "sac", "dreams"],
+    ids=["gradient, dithered, at rest, drawn anew less and less", "sac", "dreams"],
 )
 def test_whatever_learns_the_policy_it_chooses_what_it_chooses_in_the_plain_loop(method, monkeypatch):
     monkeypatch.setattr(dreams, "DREAMER", Gradient(GradientConfig(iterations=3, actors=4, width=8)))
@@ -129,7 +128,7 @@ def test_what_comes_back_are_explorers_like_any_other(many, tmp_path):
 
 def test_episodes_that_end_early_begin_anew_and_the_end_is_learned():
     """Each seed falls off the table at times of its own."""
-    settings: dict[str, Any] = {**QUICK, "fresh_growth": 0.0}
+    settings: dict[str, Any] = {**QUICK, "fresh_every": 1}
     fell = explore_many(Table(0.0), 12, seeds=3, **settings)
     for own in fell:
         ended = rows(own, "next_state")[:, 0] > 0

@@ -1,6 +1,7 @@
 """Algorithm 1 for real states: warm up, then again and again fit the ensemble, solve the exploration MDP, act."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -29,6 +30,9 @@ from maxplore.solvers import Gradient, Policy, Sac, SolveInfo, Solver
 from maxplore.utilities import JensenRenyi, Task, WithReward
 from maxplore.utilities.base import Utility
 
+NEVER = 2**62
+"""More rounds than there will ever be."""
+
 
 @dataclass(frozen=True)
 class ModelBasedConfig:
@@ -37,7 +41,7 @@ class ModelBasedConfig:
     model: GaussianConfig = GaussianConfig()
     """The ensemble. Its termination head is added once an episode was seen to end early."""
     fit: FitConfig = FitConfig(epochs=50, held_out=0.1)
-    """How the ensemble is trained; `from_scratch` is decided by `fresh_every`."""
+    """How the ensemble is trained; `from_scratch` is decided by `fresh_every` and `fresh_growth`."""
     utility: Utility | None = JensenRenyi()
     """What the exploration MDP pays for; None is random actions for ever."""
     solver: Solver = Gradient()
@@ -49,8 +53,8 @@ class ModelBasedConfig:
     fresh_every: int = 1
     """Every so many rounds the ensemble is drawn anew, otherwise it goes on from where it stands."""
     fresh_growth: float = 0.0
-    """It is drawn anew only when there were more rounds by this share, too, than the last time: what was learned from a
-    small D would stay in the way of more, and with a large D to begin again costs more than it mends."""
+    """And not before rounds have grown by this share since the last time: with 0.25, after round 400 not before 500.
+    What was learned from a small D stays in the way of more; with a large D to begin again costs more than it mends."""
     solve_at_reset: bool = True
     """Whether a new episode gets a new solve, though the model is the same."""
     dither: float = 0.0
@@ -82,17 +86,23 @@ class ModelBasedConfig:
                 "from_scratch is False, expected True: a model that is drawn anew less often has fresh_every"
             )
 
-    def draws_anew(self, number: int) -> bool:
-        """Whether the ensemble is drawn anew in the round of this number, counted from 0.
+    def fresh_rounds(self) -> Iterator[int]:
+        """The rounds, counted from 0, in which the ensemble is drawn anew.
 
-        >>> config = ModelBasedConfig(fresh_every=2, fresh_growth=0.5)
-        >>> [number for number in range(20) if config.draws_anew(number)]
+        >>> from itertools import islice
+        >>> list(islice(ModelBasedConfig(fresh_every=2, fresh_growth=0.5).fresh_rounds(), 6))
         [0, 2, 4, 6, 9, 14]
         """
         last = 0
-        while last < number:
-            last += max(self.fresh_every, math.ceil(self.fresh_growth * last))
-        return last == number
+        while True:
+            yield last
+            last += max(self.fresh_every, math.ceil(min(self.fresh_growth * last, NEVER)))
+
+    def draws_anew(self, number: int) -> bool:
+        """Whether the round of this number is one of them."""
+        if self.fresh_growth == 0:
+            return number % self.fresh_every == 0
+        return next(fresh for fresh in self.fresh_rounds() if fresh >= number) == number
 
     def with_reward(self, reward: Inner, weight: float) -> "ModelBasedConfig":
         """The same with so much of a reward added to the utility."""

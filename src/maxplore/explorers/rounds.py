@@ -7,12 +7,14 @@ are then fitted and plans made only where they are due.
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore import spaces
@@ -135,7 +137,8 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
         return Lived(walk.history, None)
 
     rounds = -(-(steps - warm_up) // config.plan_every)
-    anew = [config.draws_anew(number) for number in range(rounds)]
+    anew = np.zeros(rounds, bool)
+    anew[list(takewhile(lambda number: number < rounds, config.fresh_rounds()))] = True
     ensemble = new_ensemble(history, model, key=key_ensemble)
     solver, mdp = config.solver, imagined_mdp(config, ensemble, walk.history, space)
     like = eqx.filter_eval_shape(solver.solve, mdp, walk.state, walk.history, key=key_agent)
@@ -159,7 +162,7 @@ def live(config: ModelBasedConfig, env: FunctionalEnv, history: History, steps: 
             own, moments = replace(config.fit, from_scratch=fresh), None if fresh else before[1]
             return lambda: fit(before[0], history, own, key=key_fit, moments=moments)
 
-        if all(anew):
+        if anew.all():
             return train(True)()
         return jax.lax.cond(jnp.asarray(anew)[number], train(True), train(False))
 
