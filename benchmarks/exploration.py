@@ -4,7 +4,8 @@
 
 Every run is a process of its own on one core, as many side by side as there are cores. One that is finished is written
 down in runs/benchmarks/, with D beside it, and never run again: the command goes on where it was stopped (delete the
-files there to begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7`.
+files there to begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7`; with
+`--set rehearse=3` the last of all steps are three rounds of `maxplore.rehearse`.
 """
 
 import argparse
@@ -29,6 +30,8 @@ FIRST_SEED = 1000
 """Seeds that are reported; what was tuned was tuned on others."""
 MARKS = 24
 """Points of a coverage curve."""
+WISHES, TRIES = 5, 4
+"""Of a round of rehearsals: wishes, and real episodes of each."""
 
 
 class Study(NamedTuple):
@@ -87,12 +90,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     import numpy as np
     from torques import somersaults
 
-    import maxplore
-
     env = gym.make(study.env)
-    chosen = settings_of(settings)
-    explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **chosen)
-    explorer.explore(env, steps)
+    explorer, tried = lived(env, method, seed, steps, settings, rows.parent)
     seconds = time.perf_counter() - start
     seen = explorer.history[jnp.arange(steps)]
     kept = {name: np.asarray(value) for name, value in vars(seen).items()}
@@ -121,6 +120,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
         row["flips"] = somersaults(np.asarray(seen.next_state))
     if study.env == "maxplore/AntMaze-v0":
         row["visited"] = int(np.sum(env.unwrapped.info()["visited"]))  # pyright: ignore[reportAttributeAccessIssue]
+    if tried:
+        row["rehearsed"] = tried
     figures = explorer.figures
     if figures:
         row["figures"] = {
@@ -128,6 +129,54 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
             for name in ("step", "utility", "saturation", "nll", "error", "calibration", "clipped")
         }
     return row
+
+
+def lived(
+    env: Any, method: str, seed: int, steps: int, typed: Sequence[str], runs: Path
+) -> tuple[Any, list[dict[str, Any]]]:
+    """An explorer after so many steps, and what came of its wishes: with `rehearse=3` among the settings that were
+    typed, the last of these steps are three rounds of `maxplore.rehearse`. What went before them is kept in `runs`."""
+    import maxplore
+
+    given = settings_of(typed)
+    rounds = given.pop("rehearse", 0)
+    first = steps - rounds * WISHES * TRIES * (env.spec.max_episode_steps if rounds else 0)
+    if first < 1:
+        sys.exit(f"rehearse is {rounds}, expected fewer rounds: {steps} steps leave none to explore before")
+    explorer = begun(env, method, seed, first, given, runs if rounds else None)
+    tried = list[dict[str, Any]]()
+    if rounds:
+        own = {"rounds": rounds, "wishes": WISHES, "episodes": TRIES, "seed": 1_000_000 + 1000 * seed}
+        for wish, policy, paid in maxplore.rehearse(explorer, env, **own):
+            tried.append(
+                {
+                    "number": wish.place,
+                    "sign": wish.sign,
+                    "promised": round(wish.number(wish.promise), 3),
+                    "record": round(wish.number(wish.record), 3),
+                    "imagined": round(wish.number(policy.report.imagined / policy.report.steps), 3),
+                    "real": [round(wish.number(float(each)), 3) for each in paid],
+                }
+            )
+            print(method, seed, tried[-1], flush=True)
+    if explorer.steps < steps:  # there were fewer wishes, or episodes that ended early
+        explorer.explore(env, steps - explorer.steps)
+    return explorer, tried
+
+
+def begun(env: Any, method: str, seed: int, steps: int, given: dict[str, Any], runs: Path | None) -> Any:
+    """An explorer after so many steps; from `runs`, or kept there, so that what follows can be tried again."""
+    import maxplore
+
+    named = [f"{name}={value}" for name, value in given.items()]
+    kept = None if runs is None else runs / "-".join(["begun", env.spec.name, str(steps), *named, method, str(seed)])
+    if kept is not None and kept.exists():
+        return maxplore.load(kept)
+    explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **given)
+    explorer.explore(env, steps)
+    if kept is not None:
+        explorer.save(kept)
+    return explorer
 
 
 def known(number: float) -> float | None:

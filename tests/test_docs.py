@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import pytest
@@ -25,10 +26,19 @@ class Hasty(maxplore.Explorer):
 
     solved = None
 
+    hasty: ClassVar[dict[str, Any]] = {
+        "members": 2,
+        "depth": 1,
+        "most_steps": 5,
+        "solver": Shooting(plans=4, pushes=1, held=2),
+    }
+
     def exploit(self, *arguments, **settings):
-        hasty = {"members": 2, "depth": 1, "most_steps": 5, "solver": Shooting(plans=4, pushes=1, held=2)}
-        self.solved = self.solved or super().exploit(*arguments, **{**settings, **hasty})
+        self.solved = self.solved or super().exploit(*arguments, **{**settings, **self.hasty})
         return self.solved
+
+    def task_model(self, **settings):
+        return super().task_model(**{**settings, **self.hasty})
 
 
 def given():

@@ -2,7 +2,7 @@
 
 from maxplore import devices, envs, solvers, tasks, utilities
 from maxplore.errors import InputError
-from maxplore.exploit import ExploitConfig, FiniteExploitConfig, Forecast, Report, TaskPolicy, refine
+from maxplore.exploit import ExploitConfig, FiniteExploitConfig, Forecast, Report, TaskPolicy, refine, rehearse
 from maxplore.explorer import Explorer, load
 from maxplore.history import History, Transition
 from maxplore.learned_env import LearnedEnv, LearnedVectorEnv
@@ -38,6 +38,7 @@ __all__ = [
     "fit",
     "load",
     "refine",
+    "rehearse",
     "solvers",
     "tasks",
     "utilities",

@@ -18,6 +18,7 @@ from maxplore.devices import DevicesError, counted, row
 from maxplore.episodes import longest
 from maxplore.errors import InputError
 from maxplore.exploit import FiniteExploitConfig, TaskPolicy
+from maxplore.exploit.real import TaskModel
 from maxplore.explorers import Finite, FiniteAgent
 from maxplore.explorers.agent import Agent
 from maxplore.explorers.model_based import Lived, ModelAgent
@@ -149,7 +150,7 @@ class Explorer:
         self._most: float | None = None
         key, states, actions = jax.random.key(int(seed)), self._observations.entry, self._actions.entry
         paid = None if reward is None else inner(reward, self._observations, self._actions)
-        self._fitted: exploit.real.TaskModel | None = None
+        self._fitted: TaskModel | None = None
         self._agent: Agent
         if states.count is not None and actions.count is not None:
             if counted(devices) > 1:
@@ -333,6 +334,11 @@ class Explorer:
         """The dynamics as learned so far, by an ensemble that knows what it does not know."""
         return Model(self._agent.model, self._observations, self._actions)
 
+    @property
+    def horizon(self) -> int:
+        """Steps of an episode, at the most: as it was given, or learned of the environment, or told by D."""
+        return self._agent.horizon or longest(self.history)
+
     def utility(self, observations: Any, actions: Any) -> np.ndarray:
         """How novel it would be to take these actions there: one number for each row."""
         states = self._observations.batch("observations", observations)
@@ -368,8 +374,7 @@ class Explorer:
             raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
         if not (_whole(seed) and 0 <= seed < 2**32):
             raise InputError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}")
-        known = self._agent.horizon if horizon is None else checks.counted("horizon", horizon)
-        steps = known or longest(self.history)
+        steps = self.horizon if horizon is None else checks.counted("horizon", horizon)
         observations, actions = self._observations, self._actions
         task = tasks.named(reward, observations.entry, actions.entry) if isinstance(reward, str) else reward
         paid = inner(task, observations, actions)
@@ -387,6 +392,20 @@ class Explorer:
             fitted = self._fitted
             acting, report, self._fitted = exploit.real.solve(problem, config, seed=seed, fitted=fitted, key=key_solve)
         return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
+
+    def task_model(self, *, seed: int = 0, **settings: Any) -> TaskModel:
+        """The model that `exploit` solves tasks in where states are real, with this seed and these settings: fitted now
+        unless it is there already."""
+        observations, actions = self._observations.entry, self._actions.entry
+        if observations.count is not None:
+            raise InputError("there is no model of this kind where states are Discrete, expected a Box of them")
+        if self.steps == 0:
+            raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
+        config = exploit.real.configured(observations, actions, settings)
+        key_solve, _ = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
+        fitted = exploit.real.modelled(self.history, config, seed=seed, fitted=self._fitted, key=key_solve)
+        self._fitted = fitted
+        return fitted
 
     def save(self, directory: str | Path) -> None:
         """Keep all of it (D, models, policy, figures) in `directory`, as arrays and plain JSON, for `maxplore.load`.

@@ -47,7 +47,7 @@ START = np.array([1.0, 0.0])
 def known(drift, push, numbered=False):
     """An ensemble of one member that knows s' = s + drift s + push a for sure."""
     config = GaussianConfig(members=1, depth=0, log_variance=(-60.0, -50.0))
-    ensemble = GaussianEnsemble(2, push.shape[1], config, numbered=numbered, key=jax.random.key(0))
+    ensemble = GaussianEnsemble(len(push), push.shape[1], config, numbered=numbered, key=jax.random.key(0))
     mean = np.concatenate([drift, push], axis=1).T
     weight = jnp.asarray(np.concatenate([mean, np.zeros_like(mean)], axis=1)[None], jnp.float32)
     return eqx.tree_at(lambda e: e.members.dynamics.layers[0].weight, ensemble, weight)
