@@ -5,7 +5,7 @@
 Every run is a process of its own on one core, as many side by side as there are cores. One that is finished is written
 down in runs/benchmarks/, with D beside it, and never run again: the command goes on where it was stopped (delete the
 files there to begin anew). Writes results/benchmarks/NAME.json. Any setting can be changed: `--set members=7`; with
-`--set rehearse=3` the last of all steps are three rounds of `maxplore.rehearse`.
+`--set rehearse=4` the last of all steps are four rounds of `maxplore.rehearse`.
 """
 
 import argparse
@@ -30,7 +30,7 @@ FIRST_SEED = 1000
 """Seeds that are reported; what was tuned was tuned on others."""
 MARKS = 24
 """Points of a coverage curve."""
-WISHES, TRIES = 5, 4
+WISHES, TRIES = 3, 5
 """Of a round of rehearsals: wishes, and real episodes of each."""
 
 
@@ -134,15 +134,17 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
 def lived(
     env: Any, method: str, seed: int, steps: int, typed: Sequence[str], runs: Path
 ) -> tuple[Any, list[dict[str, Any]]]:
-    """An explorer after so many steps, and what came of its wishes: with `rehearse=3` among the settings that were
-    typed, the last of these steps are three rounds of `maxplore.rehearse`. What went before them is kept in `runs`."""
+    """An explorer after so many steps, and what came of its wishes: with `rehearse=4` among the settings that were
+    typed, the last of these steps are four rounds of `maxplore.rehearse`. What went before them is kept in `runs`."""
     import maxplore
 
     given = settings_of(typed)
     rounds = given.pop("rehearse", 0)
     first = steps - rounds * WISHES * TRIES * (env.spec.max_episode_steps if rounds else 0)
-    if first < 1:
-        sys.exit(f"rehearse is {rounds}, expected fewer rounds: {steps} steps leave none to explore before")
+    if rounds < 0 or first < 1:
+        sys.exit(
+            f"rehearse is {rounds}, expected a number of rounds that leaves some of {steps} steps to explore before"
+        )
     explorer = begun(env, method, seed, first, given, runs if rounds else None)
     tried = list[dict[str, Any]]()
     if rounds:
@@ -165,12 +167,12 @@ def lived(
 
 
 def begun(env: Any, method: str, seed: int, steps: int, given: dict[str, Any], runs: Path | None) -> Any:
-    """An explorer after so many steps; from `runs`, or kept there, so that what follows can be tried again."""
+    """An explorer after so many steps; kept in `runs`, and taken from there: what follows can be tried again."""
     import maxplore
 
-    named = [f"{name}={value}" for name, value in given.items()]
-    kept = None if runs is None else runs / "-".join(["begun", env.spec.name, str(steps), *named, method, str(seed)])
-    if kept is not None and kept.exists():
+    named = [env.spec.id.replace("/", "-"), str(steps), *(f"{name}={value}" for name, value in given.items())]
+    kept = None if runs is None else runs / "-".join(["begun", *named, method, str(seed)])
+    if kept is not None and (kept / "explorer.npz").exists():
         return maxplore.load(kept)
     explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **given)
     explorer.explore(env, steps)

@@ -370,10 +370,7 @@ class Explorer:
         setting of `ExploitConfig` (`FiniteExploitConfig` for Discrete spaces) may be given by name. The model is kept:
         as long as D and its settings stay, the next task is solved in it, with the same outcome as if fitted anew.
         """
-        if self.steps == 0:
-            raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
-        if not (_whole(seed) and 0 <= seed < 2**32):
-            raise InputError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}")
+        self.check_task(seed)
         steps = self.horizon if horizon is None else checks.counted("horizon", horizon)
         observations, actions = self._observations, self._actions
         task = tasks.named(reward, observations.entry, actions.entry) if isinstance(reward, str) else reward
@@ -396,22 +393,35 @@ class Explorer:
     def task_model(self, *, seed: int = 0, **settings: Any) -> TaskModel:
         """The model that `exploit` solves tasks in where states are real, with this seed and these settings: fitted now
         unless it is there already."""
-        observations, actions = self._observations.entry, self._actions.entry
-        if observations.count is not None:
+        self.check_task(seed)
+        observations, actions = self._observations, self._actions
+        if observations.entry.count is not None:
             raise InputError("there is no model of this kind where states are Discrete, expected a Box of them")
+        config = exploit.real.configured(observations.entry, actions.entry, settings)
+        key_solve, _ = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
+        known, bounds = self._fitted, observations.bounds
+        self._fitted = model = exploit.real.modelled(
+            self.history, config, bounds, seed=seed, fitted=known, key=key_solve
+        )
+        return model
+
+    def check_task(self, seed: Any) -> None:
+        """An `InputError` if there is nothing to solve a task from, or the seed is none."""
         if self.steps == 0:
             raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
-        config = exploit.real.configured(observations, actions, settings)
-        key_solve, _ = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
-        fitted = exploit.real.modelled(self.history, config, seed=seed, fitted=self._fitted, key=key_solve)
-        self._fitted = fitted
-        return fitted
+        if not (_whole(seed) and 0 <= seed < 2**32):
+            raise InputError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}")
 
     def save(self, directory: str | Path) -> None:
         """Keep all of it (D, models, policy, figures) in `directory`, as arrays and plain JSON, for `maxplore.load`.
 
-        A reward is a function, which is not kept: give it to `load` again.
+        A reward is a function, which is not kept: give it to `load` again. The directory of a run is refused: it has a
+        record of its own, which is what `load` would go by.
         """
+        from maxplore.runs.directory import Folder
+
+        if Folder(Path(directory)).is_run:
+            raise InputError(f"{directory} is the directory of a run, expected another one: what is there would win")
         self.save_file(Path(directory) / SAVED)
 
     def save_file(self, path: Path, *, with_history: bool = True) -> None:
