@@ -90,6 +90,8 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     import numpy as np
     from torques import somersaults
 
+    import maxplore  # noqa: F401  # pyright: ignore[reportUnusedImport]  # it brings its environments along
+
     env = gym.make(study.env)
     explorer, tried = lived(env, method, seed, steps, settings, rows.parent)
     seconds = time.perf_counter() - start

@@ -15,6 +15,7 @@ from gymnasium import spaces
 
 import maxplore
 from maxplore import InputError
+from maxplore.explorer import SAVED
 from maxplore.runs import run as running
 from maxplore.runs.directory import Folder
 from maxplore.runs.export import arrays
@@ -266,6 +267,17 @@ def test_a_new_run_needs_a_place_of_its_own(tmp_path):
     with pytest.raises(InputError, match="something else in it"):
         running.new(tmp_path, AWKWARD, **FEW)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_nothing_is_saved_where_a_run_is(tmp_path):
+    """`load` goes by the run's record, so that what was saved beside it would be lost."""
+    whole(tmp_path / "r", 12)
+    explorer = maxplore.load(tmp_path / "r")
+    with pytest.raises(InputError, match="is the directory of a run, expected another one"):
+        explorer.save(tmp_path / "r")
+    assert not (tmp_path / "r" / SAVED).exists()
+    explorer.save(tmp_path / "elsewhere")
+    assert maxplore.load(tmp_path / "elsewhere").steps == 12
 
 
 def test_parts_keep_their_names_whatever_their_order(tmp_path):
