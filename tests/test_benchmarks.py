@@ -40,3 +40,14 @@ def test_what_a_d_is_made_of(tmp_path):
     )
     assert told.returncode == 2
     assert told.stderr.splitlines()[-1].endswith("expected a file half-cheetah-STEPS[-SETTING=VALUE]-METHOD-SEED.npz")
+
+
+def test_an_exploration_is_run_written_down_and_kept(tmp_path):
+    """In a process of its own, where nobody has imported maxplore before it makes an environment."""
+    rows = tmp_path / "rows.jsonl"
+    command = ["mountain-car", "--one", "random", "7", "--steps", "30", "--rows", str(rows)]
+    subprocess.run([sys.executable, BENCHMARKS / "exploration.py", *command], check=True, timeout=120)
+    row = json.loads(rows.read_text())
+    assert (row["method"], row["seed"], row["steps"], row["curve"][-1]) == ("random", 7, 30, [30, row["coverage"]])
+    with np.load(tmp_path / "rows-random-7.npz") as kept:
+        assert kept["state"].shape == (30, 2)
