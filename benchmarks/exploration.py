@@ -93,7 +93,7 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
     import maxplore  # noqa: F401  # pyright: ignore[reportUnusedImport]  # it brings its environments along
 
     env = gym.make(study.env)
-    explorer, tried = lived(env, method, seed, steps, settings, rows.parent)
+    explorer, tried, before = lived(env, method, seed, steps, settings, rows.parent)
     seconds = time.perf_counter() - start
     seen = explorer.history[jnp.arange(steps)]
     kept = {name: np.asarray(value) for name, value in vars(seen).items()}
@@ -108,6 +108,7 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
         "steps": steps,
         "settings": settings,
         "commit": code,
+        **before,
         "coverage": len(firsts),
         "curve": [[int(mark), int(np.sum(firsts < mark))] for mark in marks],
         "seconds": round(seconds, 1),
@@ -120,7 +121,7 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
         row["flag_at"] = int(np.argmax(at_flag)) + 1 if at_flag.any() else None
     if study.env == "maxplore/HalfCheetah-v0":
         row["flips"] = somersaults(np.asarray(seen.next_state))
-    if study.env == "maxplore/AntMaze-v0":
+    if study.env == "maxplore/AntMaze-v0" and not before:  # the environment remembers what it has seen itself
         row["visited"] = int(np.sum(env.unwrapped.info()["visited"]))  # pyright: ignore[reportAttributeAccessIssue]
     if tried:
         row["rehearsed"] = tried
@@ -135,9 +136,10 @@ def explored(study: Study, method: str, seed: int, steps: int, settings: list[st
 
 def lived(
     env: Any, method: str, seed: int, steps: int, typed: Sequence[str], runs: Path
-) -> tuple[Any, list[dict[str, Any]]]:
-    """An explorer after so many steps, and what came of its wishes: with `rehearse=4` among the settings that were
-    typed, the last of these steps are four rounds of `maxplore.rehearse`. What went before them is kept in `runs`."""
+) -> tuple[Any, list[dict[str, Any]], dict[str, Any]]:
+    """An explorer after so many steps, what came of its wishes, and what was spent before this process. With
+    `rehearse=4` among the settings that were typed, the last of these steps are four rounds of `maxplore.rehearse`;
+    what went before them is kept in `runs`."""
     import maxplore
 
     given = settings_of(typed)
@@ -147,7 +149,7 @@ def lived(
         sys.exit(
             f"rehearse is {rounds}, expected a number of rounds that leaves some of {steps} steps to explore before"
         )
-    explorer = begun(env, method, seed, first, given, runs if rounds else None)
+    explorer, before = begun(env, method, seed, first, given, runs if rounds else None)
     tried = list[dict[str, Any]]()
     if rounds:
         own = {"rounds": rounds, "wishes": WISHES, "episodes": TRIES, "seed": 1_000_000 + 1000 * seed}
@@ -165,22 +167,33 @@ def lived(
             print(method, seed, tried[-1], flush=True)
     if explorer.steps < steps:  # there were fewer wishes, or episodes that ended early
         explorer.explore(env, steps - explorer.steps)
-    return explorer, tried
+    return explorer, tried, before
 
 
-def begun(env: Any, method: str, seed: int, steps: int, given: dict[str, Any], runs: Path | None) -> Any:
-    """An explorer after so many steps; kept in `runs`, and taken from there: what follows can be tried again."""
+def begun(
+    env: Any, method: str, seed: int, steps: int, given: dict[str, Any], runs: Path | None
+) -> tuple[Any, dict[str, Any]]:
+    """An explorer after so many steps; kept in `runs`, and taken from there: what follows can be tried again. If it is,
+    what it cost, and which code it was."""
     import maxplore
 
     named = [env.spec.id.replace("/", "-"), str(steps), *(f"{name}={value}" for name, value in given.items())]
     kept = None if runs is None else runs / "-".join(["begun", *named, method, str(seed)])
-    if kept is not None and (kept / "explorer.npz").exists():
-        return maxplore.load(kept)
+    if kept is not None and (kept / "spent.json").exists():
+        env.reset(seed=seed)
+        return maxplore.load(kept), json.loads((kept / "spent.json").read_text())
+    start, used, code = time.perf_counter(), time.process_time(), commit()
     explorer = maxplore.Explorer(env.observation_space, env.action_space, method=method, seed=seed, **given)
     explorer.explore(env, steps)
     if kept is not None:
         explorer.save(kept)
-    return explorer
+        spent = {
+            "begun_seconds": round(time.perf_counter() - start, 1),
+            "begun_cpu_seconds": round(time.process_time() - used, 1),
+            "begun_commit": code,
+        }
+        (kept / "spent.json").write_text(json.dumps(spent))
+    return explorer, {}
 
 
 def known(number: float) -> float | None:

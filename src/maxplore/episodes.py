@@ -28,7 +28,7 @@ def longest(history: History) -> int:
     # A cut here and there is the end of a call of `explore`; where cuts are the rule, rows have no order to go by.
     if not over.any() or jumps > over.sum():
         raise InputError(
-            f"horizon is not given, and the explorer's {len(first)} transitions do not tell it ({over.sum()} ends, "
+            f"horizon is not given, and the explorer's {len(over)} transitions do not tell it ({over.sum()} ends, "
             f"{jumps} breaks without one): give horizon=, the steps of an episode"
         )
     since = np.maximum.accumulate(np.where(first, step, 0))

@@ -401,7 +401,7 @@ class Explorer:
         key_solve, _ = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
         known, bounds = self._fitted, observations.bounds
         self._fitted = model = exploit.real.modelled(
-            self.history, config, bounds, seed=seed, fitted=known, key=key_solve
+            self.history, bounds, config, seed=seed, fitted=known, key=key_solve
         )
         return model
 
@@ -420,7 +420,8 @@ class Explorer:
         """
         from maxplore.runs.directory import Folder
 
-        if Folder(Path(directory)).is_run:
+        folder = Folder(Path(directory))
+        if folder.is_run and folder.record.exists() and self._paid is None:  # with a reward, `load` passes it by
             raise InputError(f"{directory} is the directory of a run, expected another one: what is there would win")
         self.save_file(Path(directory) / SAVED)
 
