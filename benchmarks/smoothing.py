@@ -68,7 +68,7 @@ def measured(run: Path) -> dict[str, Any]:
 
     def model(history: History, smoothing: bool) -> TaskModel:
         own = ExploitConfig(smoothing=smoothing)
-        return TaskModel.of(GaussianEnsemble(19, 6, own.model, key=key_new), history, own, 0, key=key_fit)
+        return TaskModel.of(GaussianEnsemble(19, 6, own.model, key=key_new), history, None, own, 0, key=key_fit)
 
     models = {"observed": model(history, False), "smoothed": model(history, True), "as it was": model(truly, False)}
     first = models["observed"].ensemble
