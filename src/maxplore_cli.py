@@ -35,7 +35,7 @@ class Explore:
     method: str = "max"
     """How to explore; see `maxplore list`."""
     preset: str = "fast"
-    """Sizes: fast (a laptop), paper, or smoke (seconds)."""
+    """Sizes: fast (a laptop), tasks (fast, with tasks to come in mind), paper, or smoke (seconds)."""
     steps: int = 2000
     """Steps in the environment."""
     seed: int = 0

@@ -365,7 +365,7 @@ def test_an_environment_of_other_spaces_is_refused():
     ("named", "wrong"),
     [
         ({"method": "maxx"}, "method is 'maxx', expected one of max, random, oracle"),
-        ({"preset": "quick"}, "preset is 'quick', expected one of fast, paper, smoke"),
+        ({"preset": "quick"}, "preset is 'quick', expected one of fast, tasks, paper, smoke"),
         ({"membres": 3}, "there is no setting 'membres' here, expected one of: members"),
         ({"members": 0}, "members is 0, expected at least 1"),
         ({"members": 2.0}, "members is 2.0, expected int"),

@@ -14,7 +14,7 @@ from maxplore import Explorer, InputError
 from maxplore.entry import Entry
 from maxplore.explorers.model_based import ModelAgent, ModelBasedConfig
 from maxplore.explorers.steps import STRETCH, choice_keys, follow
-from maxplore.methods import METHODS, model_based
+from maxplore.methods import METHODS, PRESETS, model_based
 from maxplore.solvers import Gradient, Icem, IcemConfig, Policy, Sac
 from maxplore.utilities import JensenRenyi
 
@@ -109,12 +109,23 @@ def test_a_reward_is_in_the_environments_own_units_and_moves_the_utility():
     )
 
 
-@pytest.mark.parametrize("preset", ["fast", "paper", "smoke"])
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_a_config_in_every_preset(method, preset):
     config = model_based(method, preset, {"members": 4}, *CHEETAH)
     assert config.model.members == 4
     assert config.utility == METHODS[method].utility
+
+
+def test_the_preset_for_tasks_is_the_recipe_that_was_measured():
+    """docs/exploitation.md has the settings as they were given to `fast`; in few dimensions, for numbered actions and
+    where nothing is looked for, `fast` it is."""
+    recipe = {"fresh_every": 20, "epochs": 5, "cooling": 1.0, "dither": 0.1, "dreams": 0.4}
+    assert model_based("max", "tasks", {}, *CHEETAH) == model_based("max", "fast", recipe, *CHEETAH)
+    assert model_based("max", "tasks", {"dreams": 0.0}, *CHEETAH).dreams == 0
+    few, numbered = (Entry((2,)), Entry((1,))), (CHEETAH[0], Entry((), 3))
+    for method, spaces in (("max", few), ("max", numbered), ("random", CHEETAH)):
+        assert model_based(method, "tasks", {}, *spaces) == model_based(method, "fast", {}, *spaces)
 
 
 def test_the_paper_preset_is_the_appendix():
@@ -156,7 +167,7 @@ def test_methods_of_the_paper_differ_in_what_they_look_for_and_how(method, activ
         ({"solver_horizon": 0}, "horizon is 0, expected at least 1"),
         ({"from_scratch": False}, "from_scratch is False, expected True: .* fresh_every"),
         ({"method": "maax"}, "method is 'maax', expected one of max, tvax"),
-        ({"preset": "quick"}, "preset is 'quick', expected one of fast, paper, smoke"),
+        ({"preset": "quick"}, "preset is 'quick', expected one of fast, tasks, paper, smoke"),
         ({"memmbers": 3}, "there is no setting 'memmbers' here, expected one of: members"),
         ({"warm_up": 0}, "warm_up is 0, expected at least 1"),
         ({"dither": 1.5}, "dither is 1.5, expected a share from 0 to 1"),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from maxplore.entry import Entry
@@ -31,8 +32,9 @@ from maxplore.utilities import (
     Utility,
 )
 
-PRESETS = ("fast", "paper", "smoke")
-"""`fast` is for a laptop, `paper` is the appendix to the letter, `smoke` takes seconds and proves only that it runs."""
+PRESETS = ("fast", "tasks", "paper", "smoke")
+"""`fast` is for a laptop, `tasks` is the same with tasks to come in mind, `paper` is the appendix to the letter, `smoke`
+takes seconds and proves only that it runs."""
 
 FEW = 6
 """Dimensions of state and action together up to which trajectory optimisation finds what the gradient does not."""
@@ -45,12 +47,12 @@ TINY = MemberConfig(members=3, depth=1, width=32, activation="tanh", first_gain=
 FINITE: Mapping[str, Mapping[str, FiniteExplorer]] = {
     "max": {
         # One random episode: with none, members that have seen next to nothing may all agree, and stay where they are.
-        "fast": MaxExplorer(FiniteMaxConfig(warm_up=1)),
+        **dict.fromkeys(("fast", "tasks"), MaxExplorer(FiniteMaxConfig(warm_up=1))),
         "paper": MaxExplorer(PAPER_MAX),
         "smoke": MaxExplorer(FiniteMaxConfig(TINY, warm_up=0)),
     },
     "random": dict.fromkeys(PRESETS, RandomExplorer()),
-    "oracle": {"fast": OracleExplorer(0), "paper": OracleExplorer(), "smoke": OracleExplorer(0)},
+    "oracle": {**dict.fromkeys(PRESETS, OracleExplorer(0)), "paper": OracleExplorer()},
     "eb-dqn": dict.fromkeys(PRESETS, EbDqnExplorer()),
     "bootstrapped-dqn": dict.fromkeys(PRESETS, BootstrappedDqnExplorer()),
 }
@@ -96,9 +98,11 @@ def model_based(
     if numbered and row.utility is not None and (not row.active or compares_actors):
         raise InputError(f"method is {method!r}, which needs real actions, got Discrete ones: use max")
     few = math.prod(states.shape) + math.prod(actions.shape) <= FEW
-    config, solvers = _fast(row, few) if preset == "fast" else {"paper": _paper, "smoke": _smoke}[preset](row)
+    config, solvers = {"paper": _paper, "smoke": _smoke}.get(preset, partial(_fast, few=few))(row)
+    if preset == "tasks" and row.utility is not None and not few and not numbered:
+        config = _for_tasks(config)
     usual = "sac" if not row.active or compares_actors or preset == "paper" else "gradient"
-    if numbered or (usual == "gradient" and preset == "fast" and few):
+    if numbered or (usual == "gradient" and preset in ("fast", "tasks") and few):
         usual = "icem"
     solver = settings.get("solver", usual)
     if isinstance(solver, str):
@@ -148,6 +152,14 @@ def _fast(row: Method, few: bool) -> tuple[ModelBasedConfig, dict[str, Solver]]:
     # Far-sighted plans, most of them with full force, are found where there are few dimensions, and only there.
     icem = Icem(IcemConfig(horizon=100, rounds=3, plans=48, held=4, spread=2.0))
     return config, {"sac": Sac(replace(sac, episodes=10, updates=10)), "gradient": Gradient(), "icem": icem}
+
+
+def _for_tasks(fast: ModelBasedConfig) -> ModelBasedConfig:
+    """What makes D good for tasks where there are many dimensions (docs/exploitation.md): a model that is trained on
+    errs less, some actions at random tell what each does, and dreams that are tried find out what is believed falsely.
+    In few dimensions tasks are solved from what `fast` has seen."""
+    fit = replace(fast.fit, epochs=5, cooling=1.0)
+    return replace(fast, fit=fit, fresh_every=20, dither=0.1, dreams=0.4)
 
 
 def _smoke(row: Method) -> tuple[ModelBasedConfig, dict[str, Solver]]:
