@@ -33,7 +33,7 @@ from maxplore.utilities import (
 )
 
 PRESETS = ("fast", "tasks", "paper", "smoke")
-"""`fast` is for a laptop, `tasks` is the same with tasks to come in mind, `paper` is the appendix to the letter, `smoke`
+"""`fast` is for a laptop, `tasks` the same with tasks to come in mind, `paper` is the appendix to the letter, `smoke`
 takes seconds and proves only that it runs."""
 
 FEW = 6
