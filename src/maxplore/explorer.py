@@ -12,12 +12,14 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 from maxplore import checks, exploit, spaces, tasks
 from maxplore.devices import DevicesError, counted, row
 from maxplore.episodes import longest
 from maxplore.errors import InputError
 from maxplore.exploit import FiniteExploitConfig, TaskPolicy
+from maxplore.exploit.attempts import attempted
 from maxplore.exploit.real import TaskModel
 from maxplore.explorers import Finite, FiniteAgent
 from maxplore.explorers.agent import Agent
@@ -150,7 +152,7 @@ class Explorer:
         self._most: float | None = None
         key, states, actions = jax.random.key(int(seed)), self._observations.entry, self._actions.entry
         paid = None if reward is None else inner(reward, self._observations, self._actions)
-        self._fitted: TaskModel | None = None
+        self._fitted: tuple[TaskModel, ...] = ()
         self._agent: Agent
         if states.count is not None and actions.count is not None:
             if counted(devices) > 1:
@@ -376,19 +378,24 @@ class Explorer:
         task = tasks.named(reward, observations.entry, actions.entry) if isinstance(reward, str) else reward
         paid = inner(task, observations, actions)
         over = None if terminated is None else ends(terminated, observations, actions)
-        key_solve, key_act = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
         states, count = observations.entry.count, actions.entry.count
         if states is not None and count is not None:
             config = overridden(FiniteExploitConfig(), settings)
             tables = every_reward(paid, states, count), None if over is None else every_reward(over, states, count)
-            world = Finite(states, count, steps)
+            world, (key_solve, key_act) = Finite(states, count, steps), self._task_keys(seed)
             acting, report = exploit.finite.solve(self.history, world, *tables, config, key=key_solve)
-        else:
-            config = exploit.real.configured(observations.entry, actions.entry, settings)
-            problem = exploit.real.Problem(self.history, paid, over, steps, observations.bounds)
-            fitted = self._fitted
-            acting, report, self._fitted = exploit.real.solve(problem, config, seed=seed, fitted=fitted, key=key_solve)
-        return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
+            return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
+        config = exploit.real.configured(observations.entry, actions.entry, settings)
+        problem = exploit.real.Problem(self.history, paid, over, steps, observations.bounds)
+
+        def solved(seed: int) -> TaskPolicy:
+            key_solve, key_act = self._task_keys(seed)
+            known = self._fitted
+            acting, report, model = exploit.real.solve(problem, config, seed=seed, fitted=known, key=key_solve)
+            self._keep(model, config.attempts)
+            return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
+
+        return attempted(solved, seed, config.attempts, lambda: exploit.real.usual(problem))
 
     def task_model(self, *, seed: int = 0, **settings: Any) -> TaskModel:
         """The model that `exploit` solves tasks in where states are real, with this seed and these settings: fitted now
@@ -398,12 +405,20 @@ class Explorer:
         if observations.entry.count is not None:
             raise InputError("there is no model of this kind where states are Discrete, expected a Box of them")
         config = exploit.real.configured(observations.entry, actions.entry, settings)
-        key_solve, _ = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
-        known, bounds = self._fitted, observations.bounds
-        self._fitted = model = exploit.real.modelled(
-            self.history, bounds, config, seed=seed, fitted=known, key=key_solve
-        )
+        (key_solve, _), known, bounds = self._task_keys(seed), self._fitted, observations.bounds
+        model = exploit.real.modelled(self.history, bounds, config, seed=seed, fitted=known, key=key_solve)
+        self._keep(model, config.attempts)
         return model
+
+    def _task_keys(self, seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+        """To solve a task with, and to act with."""
+        key_solve, key_act = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
+        return key_solve, key_act
+
+    def _keep(self, model: TaskModel, count: int) -> None:
+        """For tasks to come, with as many of the latest others as make `count`."""
+        others = tuple(other for other in self._fitted if other is not model)
+        self._fitted = (model, *others)[:count]
 
     def check_task(self, seed: Any) -> None:
         """An `InputError` if there is nothing to solve a task from, or the seed is none."""
