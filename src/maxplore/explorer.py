@@ -19,7 +19,7 @@ from maxplore.devices import DevicesError, counted, row
 from maxplore.episodes import longest
 from maxplore.errors import InputError
 from maxplore.exploit import FiniteExploitConfig, TaskPolicy
-from maxplore.exploit.attempts import attempted
+from maxplore.exploit.attempts import attempted, usual
 from maxplore.exploit.real import TaskModel
 from maxplore.explorers import Finite, FiniteAgent
 from maxplore.explorers.agent import Agent
@@ -41,6 +41,9 @@ SAVED = "explorer.npz"
 
 LONGEST = 10**6
 """Steps that an episode may be planned for."""
+
+MODELS = 3
+"""Models for tasks that are kept, the latest ones of a D."""
 
 FAR = 100
 """How many steps to plan for where nobody knows how long an episode is."""
@@ -373,6 +376,7 @@ class Explorer:
         as long as D and its settings stay, the next task is solved in it, with the same outcome as if fitted anew.
         """
         self.check_task(seed)
+        seed = int(seed)
         steps = self.horizon if horizon is None else checks.counted("horizon", horizon)
         observations, actions = self._observations, self._actions
         task = tasks.named(reward, observations.entry, actions.entry) if isinstance(reward, str) else reward
@@ -384,30 +388,31 @@ class Explorer:
             tables = every_reward(paid, states, count), None if over is None else every_reward(over, states, count)
             world, (key_solve, key_act) = Finite(states, count, steps), self._task_keys(seed)
             acting, report = exploit.finite.solve(self.history, world, *tables, config, key=key_solve)
-            return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
+            return TaskPolicy(acting, report, observations, actions, paid, over, seed=seed, key=key_act)
         config = exploit.real.configured(observations.entry, actions.entry, settings)
         problem = exploit.real.Problem(self.history, paid, over, steps, observations.bounds)
 
-        def solved(seed: int) -> TaskPolicy:
-            key_solve, key_act = self._task_keys(seed)
+        def solved(own: int) -> TaskPolicy:
+            key_solve, key_act = self._task_keys(own)
             known = self._fitted
-            acting, report, model = exploit.real.solve(problem, config, seed=seed, fitted=known, key=key_solve)
-            self._keep(model, config.attempts)
-            return TaskPolicy(acting, report, observations, actions, paid, over, key=key_act)
+            acting, report, model = exploit.real.solve(problem, config, seed=own, fitted=known, key=key_solve)
+            self._keep(model)
+            return TaskPolicy(acting, report, observations, actions, paid, over, seed=own, key=key_act)
 
-        return attempted(solved, seed, config.attempts, lambda: exploit.real.usual(problem))
+        return attempted(solved, seed, config.attempts, lambda: usual(problem))
 
     def task_model(self, *, seed: int = 0, **settings: Any) -> TaskModel:
         """The model that `exploit` solves tasks in where states are real, with this seed and these settings: fitted now
-        unless it is there already."""
+        unless it is there already. Of several `attempts`, that of the first."""
         self.check_task(seed)
+        seed = int(seed)
         observations, actions = self._observations, self._actions
         if observations.entry.count is not None:
             raise InputError("there is no model of this kind where states are Discrete, expected a Box of them")
         config = exploit.real.configured(observations.entry, actions.entry, settings)
         (key_solve, _), known, bounds = self._task_keys(seed), self._fitted, observations.bounds
         model = exploit.real.modelled(self.history, bounds, config, seed=seed, fitted=known, key=key_solve)
-        self._keep(model, config.attempts)
+        self._keep(model)
         return model
 
     def _task_keys(self, seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
@@ -415,10 +420,10 @@ class Explorer:
         key_solve, key_act = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), seed))
         return key_solve, key_act
 
-    def _keep(self, model: TaskModel, count: int) -> None:
-        """For tasks to come, with as many of the latest others as make `count`."""
-        others = tuple(other for other in self._fitted if other is not model)
-        self._fitted = (model, *others)[:count]
+    def _keep(self, model: TaskModel) -> None:
+        """For tasks to come, with the latest others of the same D."""
+        others = (other for other in self._fitted if other is not model and other.steps == model.steps)
+        self._fitted = (model, *others)[:MODELS]
 
     def check_task(self, seed: Any) -> None:
         """An `InputError` if there is nothing to solve a task from, or the seed is none."""

@@ -110,7 +110,7 @@ def test_names_are_those_of_folders_anywhere(tmp_path):
         (LEAST + 'first_seed = "a"', "first_seed is 'a', expected a whole number"),
         (LEAST + "seeds = 1000000", "seeds is 1000000, expected at most 100000"),
         (LEAST + 'methods = ["max", "random"]\nseeds = 60000', "there are 120000 trials, expected at most 100000"),
-        (LEAST + 'preset = "huge"', "preset has 'huge', expected one of fast, paper, smoke"),
+        (LEAST + 'preset = "huge"', "preset has 'huge', expected one of fast, tasks, paper, smoke"),
         (LEAST + "settings = 3", "settings is 3, expected a table"),
         (LEAST + "[settings]\nmembers = nan", "settings.members is nan, expected a number"),
         (LEAST + "[settings]\nmembers = 2020-01-01", "expected a number, a word, true or false"),

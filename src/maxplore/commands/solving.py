@@ -49,6 +49,8 @@ def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
     policy = explorer.exploit(reward, horizon=asked.horizon, seed=asked.seed, **settings)
     name, report = asked.task or str(asked.reward), policy.report
     say(f"{name}: {report}")
+    if policy.seed != asked.seed:
+        say(f"the forecast of seed {asked.seed} warned; solved again, seed {policy.seed} is kept")
     returns: list[float] = []
     if env is not None:
         with _blamed(config.env):
