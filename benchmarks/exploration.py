@@ -152,8 +152,8 @@ def lived(
     explorer, before = begun(env, method, seed, first, given, runs if rounds else None)
     tried = list[dict[str, Any]]()
     if rounds:
-        own = {"rounds": rounds, "wishes": WISHES, "episodes": TRIES, "seed": 1_000_000 + 1000 * seed}
-        for wish, policy, paid in maxplore.rehearse(explorer, env, **own):
+        own: dict[str, Any] = {"rounds": rounds, "wishes": WISHES, "episodes": TRIES, "seed": 1_000_000 + 1000 * seed}
+        for wish, policy, paid, _ in maxplore.rehearse(explorer, env, **own):
             tried.append(
                 {
                     "number": wish.place,

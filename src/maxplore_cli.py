@@ -1,4 +1,5 @@
-"""What people type: `maxplore explore`, `resume`, `exploit`, `reproduce`, `sweep`, `report`, `export`, `list`.
+"""What people type: `maxplore explore`, `resume`, `rehearse`, `exploit`, `reproduce`, `sweep`, `report`, `export` and
+`list`.
 
 This module stands beside the package, so that `maxplore --help` answers before anything heavy is imported.
 """
@@ -80,6 +81,28 @@ class Resume:
     """Project of Weights & Biases that metrics go to as well."""
     progress: Progress = "auto"
     """A bar, JSON lines, or nothing but the end; auto is a bar on a terminal, else quiet."""
+
+
+@dataclass(frozen=True)
+class Rehearse:
+    """Try what the run's model promises beyond anything it has seen, before there is a task. No reward is looked at.
+
+    It makes the run's data good for tasks to come, for real states and actions. Any setting of exploitation can be
+    given by its name. Stopped, it goes on with the rounds that are left.
+    """
+
+    directory: Positional[Path]
+    """Of the run."""
+    rounds: int = 4
+    """Rounds in all: in each, a model is fitted, and policies are learned and tried."""
+    wishes: int = 3
+    """Policies of a round, at the most."""
+    episodes: int = 5
+    """Real episodes of each."""
+    horizon: int | None = None
+    """Length of an episode, where it is not known."""
+    seed: int = 0
+    """Of everything random."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +218,7 @@ class List:
 Command = (
     Annotated[Explore, subcommand("explore")]
     | Annotated[Resume, subcommand("resume")]
+    | Annotated[Rehearse, subcommand("rehearse")]
     | Annotated[Exploit, subcommand("exploit")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Sweep, subcommand("sweep")]
@@ -262,7 +286,7 @@ def parsed(typed: Sequence[str]) -> tuple[Any, dict[str, Any]]:
             raise
         raise WrongError(_in_one_line(complaint.getvalue())) from None
     settings = _settings(rest)
-    if settings and not isinstance(command, Explore | Exploit):
+    if settings and not isinstance(command, Explore | Rehearse | Exploit):
         name = next(iter(settings)).replace("_", "-")
         raise WrongError(f"--{name} is not an option of `maxplore {type(command).__name__.lower()}`: see its --help")
     return command, settings

@@ -5,7 +5,7 @@ from typing import Any
 
 import maxplore_cli as cli
 from maxplore.cache import use_compilation_cache
-from maxplore.commands import exploring, listing, others, solving, sweeping
+from maxplore.commands import exploring, listing, others, rehearsing, solving, sweeping
 
 
 def run(command: Any, settings: Mapping[str, Any]) -> int:
@@ -16,6 +16,8 @@ def run(command: Any, settings: Mapping[str, Any]) -> int:
             return exploring.explore(command, settings)
         case cli.Resume():
             return exploring.resume(command)
+        case cli.Rehearse():
+            return rehearsing.rehearse(command, settings)
         case cli.Exploit():
             return solving.exploit(command, settings)
         case cli.Reproduce():

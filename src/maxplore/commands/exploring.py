@@ -61,22 +61,30 @@ def resume(asked: cli.Resume) -> int:
     config = folder.read_config()
     _check_extras(config.env, config.env_kwargs, asked)
     with Record.read(folder.record) as record:
-        steps = record.aimed if asked.steps is None else asked.steps
+        # Rehearsals may have taken it further than it was to explore.
+        steps = max(record.aimed, record.steps) if asked.steps is None else asked.steps
         if steps < record.steps:
             raise InputError(f"steps is {steps}, expected at least {record.steps}, which the run has already")
+    run = reopened(asked.directory, asked.devices)
+    if not isinstance(run, Run):
+        return run
+    with run:
+        run.record.aim(steps)
+        return _explored(run, steps, asked)
+
+
+def reopened(path: Path, devices: int | None) -> Run | int:
+    """The run, where it left off; or the exit status, if it cannot be had."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(str(message))
         warnings.simplefilter("always", UserWarning)
         try:
-            run = running.resumed(asked.directory, devices=asked.devices)
+            return running.resumed(path, devices=devices)
         except running.MisbehavedError as error:
             warn(str(error))
             return MISBEHAVED
         except KeyboardInterrupt:
-            return _interrupted(asked.directory)
-    with run:
-        run.record.aim(steps)
-        return _explored(run, steps, asked)
+            return _interrupted(path)
 
 
 def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:

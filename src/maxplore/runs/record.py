@@ -52,6 +52,11 @@ CREATE TABLE IF NOT EXISTS landscapes (
 """What models knew; `numbers` are float32, little-endian, row by row. Older records have no such table until they are
 gone on with, and older versions take no notice of it."""
 
+TOLD = """
+CREATE TABLE IF NOT EXISTS told (episode INTEGER PRIMARY KEY REFERENCES episodes);
+"""
+"""Episodes of a policy: the explorer was told of them, and not asked. As with landscapes, older records have none."""
+
 CHUNK = 4096
 """Transitions that are read at once."""
 
@@ -100,7 +105,7 @@ class Record:
         """A new, empty record."""
         with _complaining(path):
             connection = _connected(f"{path.absolute().as_uri()}?mode=rwc", power_safe)
-            connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA + LANDSCAPES)
+            connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA + LANDSCAPES + TOLD)
             connection.execute("INSERT INTO about VALUES ('format', ?)", (str(FORMAT),))
             connection.execute("COMMIT")
         return cls(path, connection)
@@ -110,7 +115,8 @@ class Record:
         """An existing record, to go on with."""
         record = cls._existing(path, "rw", power_safe)
         with _complaining(path):
-            record._connection.execute(LANDSCAPES)
+            for table in (LANDSCAPES, TOLD):
+                record._connection.execute(table)
         return record
 
     @classmethod
@@ -151,13 +157,17 @@ class Record:
         step: Step | None = None,
         *,
         episode: Episode | None = None,
+        told: bool = False,
         metrics: Mapping[int, Mapping[str, float]] | None = None,
     ) -> None:
-        """Keep what a step brought, all of it or nothing: the transition, its episode if it is the first of one, and
-        metrics by the step that they belong to. Metrics that are there already are replaced."""
+        """Keep what a step brought, all of it or nothing: the transition, its episode if it is the first of one, that
+        the explorer is only `told` of that episode, and metrics by the step that they belong to. Metrics that are there
+        already are replaced."""
         with _complaining(self.path), self._transaction() as connection:
             if episode is not None:
                 connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", episode)
+                if told:
+                    connection.execute("INSERT INTO told VALUES (?)", (episode.episode,))
             if step is not None:
                 connection.execute("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", step)
             for at, own in (metrics or {}).items():
@@ -207,7 +217,7 @@ class Record:
     @property
     def surveyed(self) -> list[int]:
         """Steps of which it is kept what models knew."""
-        if not self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'landscapes'"):
+        if not self._has("landscapes"):
             return []
         return [int(self._number(step)) for (step,) in self._rows("SELECT DISTINCT step FROM landscapes ORDER BY step")]
 
@@ -254,6 +264,11 @@ class Record:
             Episode(*row) for row in self._rows("SELECT * FROM episodes WHERE episode >= ? ORDER BY episode", first)
         )
 
+    @property
+    def told(self) -> set[int]:
+        """Episodes that the explorer was told of, and not asked in."""
+        return {episode for (episode,) in self._rows("SELECT episode FROM told")} if self._has("told") else set()
+
     def transitions(self, first: int = 0) -> Iterator[Step]:
         """Transitions in their order, from one on."""
         while rows := self._rows("SELECT * FROM transitions WHERE step >= ? ORDER BY step LIMIT ?", first, CHUNK):
@@ -290,6 +305,9 @@ class Record:
                 yield own | {name: json.loads(own[name]) for name in ("settings", "report", "returns")}
             except (ValueError, TypeError, RecursionError):
                 raise InputError(f"{self.path} has a task that cannot be read: the record is damaged") from None
+
+    def _has(self, table: str) -> bool:
+        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", table))
 
     def _value(self, question: str) -> Any:
         with _complaining(self.path):

@@ -35,7 +35,7 @@ def told(folder: Folder, record: Record, steps: int) -> Explorer:
         raise InputError(f"{steps} steps are asked for, expected 1 to {record.steps}, which {folder.path} has")
     spaces = folder.spaces(config)
     explorer = Explorer(*spaces, method="random", seed=config.seed, horizon=config.horizon)
-    for step, _ in islice(lived(record, spaces), steps):
+    for step, *_ in islice(lived(record, spaces), steps):
         explorer.tell(*step[:3], terminated=step.terminated, truncated=step.truncated)
     return explorer
 
@@ -43,8 +43,8 @@ def told(folder: Folder, record: Record, steps: int) -> Explorer:
 Spaces = tuple[gym.Space[Any], gym.Space[Any]]
 
 
-def lived(record: Record, spaces: Spaces, first: int = 0) -> Iterator[tuple[Experience, bool]]:
-    """Steps on record, from the `first` on, and whether an episode begins with them."""
+def lived(record: Record, spaces: Spaces, first: int = 0) -> Iterator[tuple[Experience, int, bool]]:
+    """Steps on record, from the `first` on, their episode, and whether it begins with them."""
     space, moves = spaces
     begins = {own.first_step: own.observation for own in record.episodes()}
     before: Any = None
@@ -55,7 +55,8 @@ def lived(record: Record, spaces: Spaces, first: int = 0) -> Iterator[tuple[Expe
         if begun:
             before = decoded(space, begins[step.step])
         action, following = decoded(moves, step.action), decoded(space, step.next_observation)
-        yield Experience(before, action, following, step.terminated, step.truncated, step.reward), begun
+        own = Experience(before, action, following, step.terminated, step.truncated, step.reward)
+        yield own, step.episode, begun
         before = following
 
 
@@ -69,7 +70,7 @@ def newest(
         try:
             if step > steps:
                 raise InputError(f"{file} is of step {step}, and the record ends at {steps}")
-            explorer = load_file(file, lived=(own for own, _ in lived(record, spaces)), devices=devices)
+            explorer = load_file(file, lived=(own for own, *_ in lived(record, spaces)), devices=devices)
             if explorer.steps != step:
                 raise InputError(f"{file} has {explorer.steps} steps, expected {step}")
         except DevicesError:
@@ -84,11 +85,14 @@ def newest(
 
 
 def relived(explorer: Explorer, record: Record, spaces: Spaces, first: int) -> Iterable[bool]:
-    """Ask and tell what is on record, from a step on; of each step, whether the action would be the same today."""
-    moves = spaces[1]
-    for step, begun in lived(record, spaces, first):
-        if begun:
-            explorer.begin(step.observation)
-        same = encoded(moves, explorer.ask(step.observation)) == encoded(moves, step.action)
+    """Ask and tell what is on record, from a step on; of each step, whether the action would be the same today. In
+    episodes of a policy the explorer was never asked, and is not now."""
+    moves, told = spaces[1], record.told
+    for step, episode, begun in lived(record, spaces, first):
+        same = True
+        if episode not in told:
+            if begun:
+                explorer.begin(step.observation)
+            same = encoded(moves, explorer.ask(step.observation)) == encoded(moves, step.action)
         explorer.tell(*step[:3], terminated=step.terminated, truncated=step.truncated, reward=step.reward)
         yield same

@@ -24,6 +24,7 @@ import jax
 import numpy as np
 
 from maxplore.errors import InputError
+from maxplore.exploit import TaskPolicy
 from maxplore.explorer import Explorer
 from maxplore.runs.coded import checked, decoded, encoded
 from maxplore.runs.directory import Folder, RunConfig, versions
@@ -259,6 +260,23 @@ class Run:
         self.checkpoint()
         return came_to_end
 
+    def live(self, policy: TaskPolicy, seed: int) -> float:
+        """One real episode of a policy, on record like any other; the explorer is told of it, and not asked. What it
+        pays."""
+        number, first = self.episode, self.steps
+        space, moves = self.env.observation_space, self.env.action_space
+        self._observation = self._first = None  # an episode that was under way is over
+
+        def tell(before: Any, action: Any, following: Any, *, terminated: bool, truncated: bool, reward: float) -> None:
+            begin = Episode(number, first, seed, encoded(space, before)) if self.steps == first else None
+            move, seen = encoded(moves, action), encoded(space, following)
+            row = Step(self.steps, number, move, seen, reward, terminated, truncated)
+            self.record.write(row, episode=begin, told=True)
+            self._episode = begin or self._episode
+            self.explorer.tell(before, action, following, terminated=terminated, truncated=truncated, reward=reward)
+
+        return policy.run(_Watched(self, number), seed, tell)
+
     def checkpoint(self) -> None:
         """Keep the explorer as it is now, and what its models know; of older ones, a few are left. D is on record, and
         not kept again: a checkpoint is as large at the end of a run as in the beginning."""
@@ -275,7 +293,7 @@ class Run:
         """Begin another episode. Whether its plans promise too little to go on."""
         number = self.episode
         seed = _seed(self.config.seed, number)
-        with self._blamed("reset", number):
+        with self.blamed("reset", number):
             observation, _ = self.env.reset(seed=seed)
             self._observation = checked(self.env.observation_space, "observation", observation)
         space = self.env.observation_space
@@ -290,7 +308,7 @@ class Run:
         here = first or self._episode
         assert here is not None
         space, move = self.env.observation_space, encoded(self.env.action_space, action)
-        with self._blamed("step", here.episode):
+        with self.blamed("step", here.episode):
             # A copy: an environment may change what it is given.
             following, reward, terminated, truncated, _ = self.env.step(copy.deepcopy(action))
             following = copy.deepcopy(checked(space, "observation", following))
@@ -384,18 +402,19 @@ class Run:
         return explorer, first
 
     def _replayed(self, episode: Episode) -> Any:
-        """What is observed now in the episode that was under way; None if it is over, or cannot be had again."""
+        """What is observed now in the episode that was under way; None if it is over, or a policy's, or cannot be had
+        again."""
         steps = list(self.record.transitions(episode.first_step))
-        if not steps or steps[-1].terminated or steps[-1].truncated:
+        if not steps or steps[-1].terminated or steps[-1].truncated or episode.episode in self.record.told:
             return None
         space, moves, number = self.env.observation_space, self.env.action_space, episode.episode
-        with self._blamed("reset", number):
+        with self.blamed("reset", number):
             observation, _ = self.env.reset(seed=episode.seed)
         same = _same(space, observation, episode.observation)
         for step in steps:
             if not same:
                 break
-            with self._blamed("step", number):
+            with self.blamed("step", number):
                 observation, _, terminated, truncated, _ = self.env.step(decoded(moves, step.action))
             same = _same(space, observation, step.next_observation) and not (terminated or truncated)
         if same:
@@ -405,7 +424,7 @@ class Run:
         return None
 
     @contextmanager
-    def _blamed(self, what: str, episode: int) -> Generator[None]:
+    def blamed(self, what: str, episode: int) -> Generator[None]:
         """Whatever goes wrong in here is the environment's."""
         place = f"{self.config.env} at step {self.explorer.steps}, in episode {episode}"
         stuck = (
@@ -423,6 +442,25 @@ class Run:
         text = f"{self.config.env} misbehaved at step {self.explorer.steps}, in episode {episode}: {reason}"
         self.record.note("misbehaved", text)
         return MisbehavedError(f"{text}; every step before is kept: maxplore resume {self.folder.path}")
+
+
+class _Watched(gym.Wrapper[Any, Any, Any, Any]):
+    """The environment of a run as a policy has it: what goes wrong in it is its own fault, and said to be."""
+
+    def __init__(self, run: Run, episode: int) -> None:
+        super().__init__(run.env)
+        self._run, self._number = run, episode
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        with self._run.blamed("reset", self._number):
+            observation, info = super().reset(seed=seed, options=options)
+            return copy.deepcopy(checked(self.observation_space, "observation", observation)), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        with self._run.blamed("step", self._number):
+            following, reward, terminated, truncated, info = super().step(copy.deepcopy(action))
+            following = copy.deepcopy(checked(self.observation_space, "observation", following))
+            return following, reward, terminated, truncated, info
 
 
 NOT_SETTINGS = ("self", "observation_space", "action_space", "reward", "reward_weight", "devices")
