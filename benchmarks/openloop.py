@@ -7,9 +7,10 @@ the real environment, for running and for flipping, from its first random action
 so many steps in all). D.npz are those of `exploration.py half-cheetah --steps 20000`. A model is fitted to each as
 `exploit` fits it. Episodes that no model learned from (of both policies that SAC has come to, and of random actions,
 without noise in observations) are then lived again in the world of every member, their actions given: 1, 5, 20 and 100
-steps on end. An error of 1 is that of a guess of the mean. With `--tasks`, policies are learned in the same models,
-half of the usual budget, and rated in three real episodes. One process, one core. What is finished is kept in
-runs/benchmarks/ and never made again. Writes results/benchmarks/openloop.json.
+steps on end, within the range of D as imagination is. An error of 1 is that of the mean of all states to be told. With
+`--tasks`, policies are learned in the same models, half of the usual budget, and rated in three real episodes. One
+process, one core. What is finished is kept in runs/benchmarks/ and never made again. Writes
+results/benchmarks/openloop.json.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import platform
 import shlex
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,8 @@ LEARNED, SEED = 30_000, 7
 EPISODES, STEPS = 10, 100
 """That are lived again, of each kind, and their length."""
 AHEAD = (1, 5, 20, 100)
+ERRORS = "errors"
+"""What is told of a model, besides tasks."""
 REWARDS = {"running": running, "flipping": flipping}
 PLACES = {"x velocity": 10, "pitch velocity": 12}
 """Numbers of the state that are told apart."""
@@ -89,16 +93,18 @@ def reality(runs: Path) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.n
     if not path.exists():
         numbers, parts = np.random.default_rng(SEED), dict[str, Any]()
         seen: dict[str, list[Any]] = {name: [] for name in KEPT}
-        for task in REWARDS:
+        for number, task in enumerate(REWARDS):
             env = Recorded(gym.make(ENV))
-            *_, last = oracle(env, task, LEARNED, rate_every=LEARNED, seed=SEED)
+            *_, last = oracle(env, task, LEARNED, rate_every=LEARNED, seed=SEED + number)
             for name in KEPT:  # the episodes that it is rated in come after, and are nobody's
                 seen[name] += env.rows[name][:LEARNED]
             parts |= {f"{task}-{name}": value for name, value in lived(last.policy, 30_000).items()}
             print(task, "by SAC:", last.returns, flush=True)
         walk = lived(lambda _: numbers.uniform(-1, 1, 6).astype(np.float32), 30_000)
         parts |= {f"random-{name}": value for name, value in walk.items()}
-        np.savez(path, allow_pickle=False, **{name: np.array(value) for name, value in seen.items()}, **parts)
+        draft = path.with_name(f"draft-{path.name}")
+        np.savez(draft, allow_pickle=False, **{name: np.array(value) for name, value in seen.items()}, **parts)
+        draft.rename(path)
     with np.load(path, allow_pickle=False) as held:
         kinds = (*REWARDS, "random")
         rated = {kind: {name: held[f"{kind}-{name}"] for name in ("states", "actions")} for kind in kinds}
@@ -107,10 +113,7 @@ def reality(runs: Path) -> tuple[dict[str, np.ndarray], dict[str, dict[str, np.n
 
 def mixed(seen: dict[str, np.ndarray], steps: int) -> dict[str, np.ndarray]:
     """So many steps of it, in whole episodes from anywhere."""
-    count = len(seen["state"]) // STEPS
-    if not STEPS <= steps <= count * STEPS:
-        sys.exit(f"mixed is {steps}, expected {STEPS} to {count * STEPS}")
-    chosen = np.sort(np.random.default_rng(SEED).permutation(count)[: steps // STEPS])
+    chosen = np.sort(np.random.default_rng(SEED).permutation(len(seen["state"]) // STEPS)[: steps // STEPS])
     place = (chosen[:, None] * STEPS + np.arange(STEPS)).ravel()
     return {name: value[place] for name, value in seen.items()}
 
@@ -136,12 +139,13 @@ def rated(model: TaskModel, task: str | None, episodes: dict[str, np.ndarray]) -
     states, actions = episodes["states"], episodes["actions"]
     pays = Task(REWARDS[task or "running"])
     mdp = ExplorationMDP(model.ensemble, pays, model.history, margin=ExploitConfig().margin, space=model.space)
-    spread, dims, row = states.reshape(-1, states.shape[-1]).std(axis=0), states.shape[-1], dict[str, Any]()
+    dims, row = states.shape[-1], dict[str, Any]()
     for ahead in AHEAD:
         begin = states[:, :-1:ahead].reshape(-1, dims)
         moves = actions.reshape(-1, ahead, actions.shape[-1])
         arrived, paid = map(np.asarray, followed(mdp, jnp.asarray(begin), jnp.asarray(moves)))
-        error = np.sqrt(np.mean((arrived - states[:, ahead::ahead].reshape(-1, dims)) ** 2, axis=(0, 1))) / spread
+        truth = states[:, ahead::ahead].reshape(-1, dims)
+        error = np.sqrt(np.mean((arrived - truth) ** 2, axis=(0, 1))) / truth.std(axis=0)
         row[str(ahead)] = {"all": round(float(error.mean()), 3)}
         row[str(ahead)] |= {name: round(float(error[place]), 3) for name, place in PLACES.items()}
         if ahead == STEPS and task is not None:
@@ -151,22 +155,36 @@ def rated(model: TaskModel, task: str | None, episodes: dict[str, np.ndarray]) -
     return row
 
 
-def measured(name: str, seen: dict[str, np.ndarray], episodes: Any, tasks: list[str]) -> dict[str, Any]:
-    """One D: the errors of its model, and what policies from it are paid."""
-    begin, env = time.process_time(), gym.make(ENV)
+def measured(seen: Mapping[str, np.ndarray], episodes: Any, todo: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Of one D what is asked for, as it comes: the errors of its model, and what policies from it are paid."""
+    env = gym.make(ENV)
     explorer = knowing(env, seen, seed=SEED)
-    model = explorer.task_model()
-    row: dict[str, Any] = {"D": name, "steps": explorer.steps, "commit": commit()}
-    row["errors"] = {kind: rated(model, kind if kind in REWARDS else None, own) for kind, own in episodes.items()}
-    row["tasks"] = {}
-    for task in tasks:
-        policy = explorer.exploit(task, **BUDGET)
-        returns = policy.evaluate(env, 3, seed=10_000)
-        row["tasks"][task] = {
-            "returns": [round(float(each), 1) for each in returns],
-            "imagined": round(policy.report.imagined, 1),
-        }
-    return row | {"cpu_seconds": round(time.process_time() - begin, 1)}
+    for what in todo:
+        begin = time.process_time()
+        if what == ERRORS:
+            model = explorer.task_model()
+            told = {kind: rated(model, kind if kind in REWARDS else None, own) for kind, own in episodes.items()}
+        else:
+            policy = explorer.exploit(what, **BUDGET)
+            returns = policy.evaluate(env, 3, seed=10_000)
+            told = {
+                "returns": [round(float(each), 1) for each in returns],
+                "imagined": round(policy.report.imagined, 1),
+            }
+        cost = round(time.process_time() - begin, 1)
+        yield {"what": what, "steps": explorer.steps, "commit": commit(), "told": told, "cpu_seconds": cost}
+
+
+def folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All that is told of a D, together."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        own = found.setdefault(row["D"], {"D": row["D"], "steps": row["steps"], "errors": {}, "tasks": {}})
+        if row["what"] == ERRORS:
+            own["errors"] = row["told"]
+        else:
+            own["tasks"][row["what"]] = row["told"]
+    return list(found.values())
 
 
 def main() -> None:
@@ -182,24 +200,28 @@ def main() -> None:
             parser.error(f"there is no {file}, expected a D that exploration.py has kept")
     for folder in (asked.runs, asked.out):
         folder.mkdir(parents=True, exist_ok=True)
+    if any(not STEPS <= steps <= 2 * LEARNED for steps in asked.mixed):
+        parser.error(f"mixed is {asked.mixed}, expected numbers from {STEPS} to {2 * LEARNED}")
     path = asked.runs / "openloop.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     seen, episodes = reality(asked.runs)
     for name, get in [
         *((f"mixed-{steps}", lambda steps=steps: mixed(seen, steps)) for steps in asked.mixed),
-        *((file.stem, lambda file=file: dict(np.load(file, allow_pickle=False))) for file in asked.files),
+        *((file.stem, lambda file=file: np.load(file, allow_pickle=False)) for file in asked.files),
     ]:
-        if any(row["D"] == name and set(asked.tasks) <= set(row["tasks"]) for row in rows):
-            continue
-        rows = [row for row in rows if row["D"] != name] + [measured(name, get(), episodes, asked.tasks)]
-        print(json.dumps(rows[-1]), flush=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        done = {row["what"] for row in rows if row["D"] == name}
+        todo = [what for what in (ERRORS, *asked.tasks) if what not in done]
+        for told in measured(get(), episodes, todo) if todo else ():
+            rows.append({"D": name, **told})
+            print(json.dumps(rows[-1]), flush=True)
+            with path.open("a") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
     result = {
         "what": f"Half Cheetah: errors of models 1 to 100 steps ahead, in episodes of SAC after {LEARNED} real steps "
         f"and of random actions, {EPISODES} of each, as shares of the spread; policies learned with {BUDGET}",
         "command": f"python benchmarks/openloop.py {shlex.join(sys.argv[1:])}".strip(),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
-        "runs": rows,
+        "runs": folded(rows),
     }
     (asked.out / "openloop.json").write_text(json.dumps(result, indent=1) + "\n")
 

@@ -87,8 +87,9 @@ class Resume:
 class Rehearse:
     """Try what the run's model promises beyond anything it has seen, before there is a task. No reward is looked at.
 
-    It makes the run's data good for tasks to come, for real states and actions. Any setting of exploitation can be
-    given by its name. Stopped, it goes on with the rounds that are left.
+    It makes the run's data good for tasks to come, where states and actions are real numbers. Any setting of
+    exploitation can be given by its name (the rounds of looking ahead as --lookahead-rounds). Stopped, it goes on with
+    the rounds that are left.
     """
 
     directory: Positional[Path]
@@ -102,7 +103,7 @@ class Rehearse:
     horizon: int | None = None
     """Length of an episode, where it is not known."""
     seed: int = 0
-    """Of everything random."""
+    """Of what is dreamt, and of where episodes begin; models and policies go by that of the run."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def test_a_command_is_understood(command):
     box = Entry((19,)), Entry((6,))
     if isinstance(asked, maxplore_cli.Explore):
         assert model_based(asked.method, asked.preset, settings, *box)
-    elif isinstance(asked, maxplore_cli.Exploit):
+    elif isinstance(asked, maxplore_cli.Exploit | maxplore_cli.Rehearse):
         assert configured(*box, settings)
     elif isinstance(asked, maxplore_cli.Reproduce):
         assert asked.figure in {*EXPERIMENTS, "all"} or asked.figure.isupper()

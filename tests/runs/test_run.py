@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -67,6 +67,8 @@ class Awkward(gym.Env):
                     sum(itertools.repeat(0))
                 case "exit":
                     raise SystemExit(0)
+                case "no reward":
+                    return seen, cast(float, "much"), False, False, {}
                 case "nan reward":
                     return seen, math.nan, False, False, {}
                 case _:
@@ -90,7 +92,8 @@ def whole(path, steps, **kwargs):
 def rows(path):
     """All that a record says, but for when and how often it was resumed."""
     with Record.read(path / "run.sqlite") as record:
-        return list(record.transitions()), list(record.episodes()), [str(row) for row in record.metrics()]
+        own = list(record.transitions()), list(record.episodes()), [str(row) for row in record.metrics()]
+        return *own, record.told, record.surveyed
 
 
 def last_checkpoint(path):

@@ -15,6 +15,7 @@ from gymnasium import spaces
 import maxplore
 from maxplore import Explorer, InputError
 from maxplore.explorer import SAVED
+from maxplore.explorers import dreams
 from maxplore.runs import checkpoint
 from maxplore.runs.plain import setting_from_plain, setting_to_plain, space_from_plain, space_to_plain
 from maxplore.solvers import Gradient, GradientConfig, Icem, IcemConfig, Sac, SacConfig
@@ -62,8 +63,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_goes_on_as_if_it_had_never_been_away(case, tmp_path):
+def test_it_goes_on_as_if_it_had_never_been_away(case, tmp_path, monkeypatch):
     """Two explorers in two equal environments; one is saved, thrown away and loaded on the way."""
+    monkeypatch.setattr(dreams, "DREAMER", Gradient(GradientConfig(iterations=3, actors=4, width=8)))
     (name, named), pause = CASES[case], 33
     envs = [gym.make(name) for _ in range(2)]
     steady, other = (Explorer(env.observation_space, env.action_space, seed=3, **named) for env in envs)

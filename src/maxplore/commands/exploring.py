@@ -61,11 +61,10 @@ def resume(asked: cli.Resume) -> int:
     config = folder.read_config()
     _check_extras(config.env, config.env_kwargs, asked)
     with Record.read(folder.record) as record:
-        # Rehearsals may have taken it further than it was to explore.
-        steps = max(record.aimed, record.steps) if asked.steps is None else asked.steps
+        steps = record.aimed if asked.steps is None else asked.steps
         if steps < record.steps:
             raise InputError(f"steps is {steps}, expected at least {record.steps}, which the run has already")
-    run = reopened(asked.directory, asked.devices)
+    run = reopened(asked.directory, f"maxplore resume {asked.directory}", devices=asked.devices)
     if not isinstance(run, Run):
         return run
     with run:
@@ -73,18 +72,20 @@ def resume(asked: cli.Resume) -> int:
         return _explored(run, steps, asked)
 
 
-def reopened(path: Path, devices: int | None) -> Run | int:
-    """The run, where it left off; or the exit status, if it cannot be had."""
+def reopened(path: Path, again: str, *, devices: int | None = None) -> Run | int:
+    """The run, where it left off; or the exit status, if it cannot be had. `again` is what to type to go on."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(str(message))
         warnings.simplefilter("always", UserWarning)
         try:
-            return running.resumed(path, devices=devices)
+            run = running.resumed(path, devices=devices)
         except running.MisbehavedError as error:
             warn(str(error))
             return MISBEHAVED
         except KeyboardInterrupt:
-            return _interrupted(path)
+            return _interrupted(again)
+    run.again = again
+    return run
 
 
 def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
@@ -101,7 +102,7 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
             warn(str(error))
             return MISBEHAVED
         except KeyboardInterrupt:
-            return _interrupted(path)
+            return _interrupted(run.again)
     draw(run.record, run.folder.figures / "learning.png")
     if asked.video:
         _film_last(run)
@@ -119,8 +120,8 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
     return 0
 
 
-def _interrupted(path: Path) -> int:
-    warn(f"interrupted at once; every step is kept: maxplore resume {path}")
+def _interrupted(again: str) -> int:
+    warn(f"interrupted at once; every step is kept: {again}")
     return INTERRUPTED
 
 

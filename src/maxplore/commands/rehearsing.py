@@ -15,7 +15,7 @@ from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.runs.record import Record
 from maxplore.runs.run import MisbehavedError, Run
 
-NOT_SETTINGS = ("explorer", "env", "begun", "live", "attempts", "reward", "terminated")
+NOT_SETTINGS = ("explorer", "env", "begun", "live", "reward", "terminated")
 """What rehearsals take besides settings, or cannot have."""
 
 KIND = "rehearsed"
@@ -30,16 +30,17 @@ def rehearse(asked: cli.Rehearse, settings: Mapping[str, Any]) -> int:
     if asked.rounds < 1:
         raise InputError(f"rounds is {asked.rounds}, expected at least 1")
     path = asked.directory
+    Folder(path).read_config()  # whatever is wrong with it is said now
     with Record.read(Folder(path).record) as record:
         begun = over(record)
     if begun >= asked.rounds:
-        say(f"{path}: it has had {begun} rounds, and {asked.rounds} are asked for: there is nothing to do")
+        say(f"{path}: it has had {begun} rounds; for more of them: maxplore rehearse {path} --rounds {begun + 4}")
         return 0
-    run = reopened(path, None)
+    run = reopened(path, f"maxplore rehearse {path}")
     if not isinstance(run, Run):
         return run
     with run:
-        first = run.steps
+        first, begun = run.steps, over(run.record)
         own = {"wishes": asked.wishes, "episodes": asked.episodes, "horizon": asked.horizon, "seed": asked.seed}
         try:
             told = rehearsals(run.explorer, run.env, rounds=asked.rounds, begun=begun, live=run.live, **own, **settings)
@@ -48,7 +49,7 @@ def rehearse(asked: cli.Rehearse, settings: Mapping[str, Any]) -> int:
             warn(str(error))
             return MISBEHAVED
         except KeyboardInterrupt:
-            warn(f"interrupted; every step is kept, the round that was under way begins anew: maxplore rehearse {path}")
+            warn(f"interrupted; every step is kept, the round that was under way begins anew: {run.again}")
             return INTERRUPTED
         say(f"{path}: {run.steps} steps ({run.steps - first} of them now), {asked.rounds} rounds in all")
     return 0

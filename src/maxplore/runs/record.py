@@ -160,9 +160,9 @@ class Record:
         told: bool = False,
         metrics: Mapping[int, Mapping[str, float]] | None = None,
     ) -> None:
-        """Keep what a step brought, all of it or nothing: the transition, its episode if it is the first of one, that
-        the explorer is only `told` of that episode, and metrics by the step that they belong to. Metrics that are there
-        already are replaced."""
+        """Keep what a step brought, all of it or nothing: the transition, its episode if it is the first of one, and
+        metrics by the step that they belong to. Metrics that are there already are replaced. A step that the explorer
+        is only `told` of comes on top of those that the run was to have."""
         with _complaining(self.path), self._transaction() as connection:
             if episode is not None:
                 connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", episode)
@@ -170,6 +170,8 @@ class Record:
                     connection.execute("INSERT INTO told VALUES (?)", (episode.episode,))
             if step is not None:
                 connection.execute("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", step)
+                if told:
+                    connection.execute("UPDATE about SET value = value + 1 WHERE name = 'steps'")
             for at, own in (metrics or {}).items():
                 rows = [(at, name, value) for name, value in own.items()]
                 connection.executemany("INSERT OR REPLACE INTO metrics VALUES (?, ?, ?)", rows)

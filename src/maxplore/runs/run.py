@@ -184,6 +184,8 @@ class Run:
     ) -> None:
         """Use `new` or `resumed`."""
         self.folder, self.config, self.env = folder, config, env
+        self.again = f"maxplore resume {folder.path}"
+        """What to type to go on."""
         self.sinks: list[Sink] = []
         self._observation: Any = None
         self._episode: Episode | None = None
@@ -274,8 +276,12 @@ class Run:
             self.record.write(row, episode=begin, told=True)
             self._episode = begin or self._episode
             self.explorer.tell(before, action, following, terminated=terminated, truncated=truncated, reward=reward)
+            if self.steps % self.config.checkpoint_every == 0:
+                self.checkpoint()
 
-        return policy.run(_Watched(self, number), seed, tell)
+        paid = policy.run(_Watched(self, number), seed, tell)
+        self.record.settle()
+        return paid
 
     def checkpoint(self) -> None:
         """Keep the explorer as it is now, and what its models know; of older ones, a few are left. D is on record, and
@@ -310,11 +316,8 @@ class Run:
         space, move = self.env.observation_space, encoded(self.env.action_space, action)
         with self.blamed("step", here.episode):
             # A copy: an environment may change what it is given.
-            following, reward, terminated, truncated, _ = self.env.step(copy.deepcopy(action))
-            following = copy.deepcopy(checked(space, "observation", following))
-            paid, ended, cut = _paid(reward), bool(terminated), bool(truncated)
-            if self.explorer.minds_reward and not math.isfinite(paid):
-                raise InputError(f"reward is {paid}, expected a finite number")
+            told = self.env.step(copy.deepcopy(action))
+            following, paid, ended, cut = self.sound(*told[:4])
         row = Step(number, here.episode, move, encoded(space, following), paid, ended, cut)
         metrics = self._metrics(number)
         self.record.write(row, episode=first, metrics=metrics)
@@ -329,6 +332,14 @@ class Run:
             if self._at_once >= AT_ONCE:
                 why = f"its last {AT_ONCE} episodes ended at their first step: nothing can be explored"
                 raise self._misbehaved(why, here.episode)
+
+    def sound(self, following: Any, reward: Any, terminated: Any, truncated: Any) -> tuple[Any, float, bool, bool]:
+        """What an environment has told of a step, as far as it makes sense; an `InputError` if it makes none."""
+        following = copy.deepcopy(checked(self.env.observation_space, "observation", following))
+        paid, ended, cut = _paid(reward), bool(terminated), bool(truncated)
+        if self.explorer.minds_reward and not math.isfinite(paid):
+            raise InputError(f"reward is {paid}, expected a finite number")
+        return following, paid, ended, cut
 
     def _metrics(self, number: int) -> dict[int, dict[str, float]]:
         """What there is to tell that was not told yet, by the step that it belongs to."""
@@ -429,7 +440,7 @@ class Run:
         place = f"{self.config.env} at step {self.explorer.steps}, in episode {episode}"
         stuck = (
             f"maxplore: {place}: its {what} is stuck beyond the limit of {self.config.step_limit} seconds; every step "
-            f"before is kept: maxplore resume {self.folder.path}"
+            f"before is kept: {self.again}"
         )
         try:
             with self._watchdog.limited(stuck):
@@ -441,7 +452,7 @@ class Run:
     def _misbehaved(self, reason: str, episode: int) -> MisbehavedError:
         text = f"{self.config.env} misbehaved at step {self.explorer.steps}, in episode {episode}: {reason}"
         self.record.note("misbehaved", text)
-        return MisbehavedError(f"{text}; every step before is kept: maxplore resume {self.folder.path}")
+        return MisbehavedError(f"{text}; every step before is kept: {self.again}")
 
 
 class _Watched(gym.Wrapper[Any, Any, Any, Any]):
@@ -458,9 +469,8 @@ class _Watched(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         with self._run.blamed("step", self._number):
-            following, reward, terminated, truncated, info = super().step(copy.deepcopy(action))
-            following = copy.deepcopy(checked(self.observation_space, "observation", following))
-            return following, reward, terminated, truncated, info
+            *told, info = super().step(copy.deepcopy(action))
+            return *self._run.sound(*told), info
 
 
 NOT_SETTINGS = ("self", "observation_space", "action_space", "reward", "reward_weight", "devices")
