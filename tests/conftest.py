@@ -13,6 +13,7 @@ os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=1 --xla_cpu_multi_thread_eigen=false --xla_cpu_use_fusion_emitters=false",
 )
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")  # of processes that tests start
 jax.config.update("jax_numpy_rank_promotion", "raise")
 install_import_hook("maxplore", "beartype.beartype")
 
@@ -26,6 +27,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for missing in ("no chromium; apt-get install chromium", "no playwright; pip install maxplore[dev]"):
         if count := sum(missing in reason for reason in reasons):
             terminalreporter.write_line(f"left out {count} browser tests: {missing}")
+
+
+LEARNING = ("tests.experiments", "tests.exploit", "tests.explorers", "tests.solvers")
+"""Where more time goes by in what was compiled than in compiling it."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_quickly(request: pytest.FixtureRequest):  # pyright: ignore[reportUnusedFunction]
+    """Elsewhere nothing runs for long: what is hardly optimised is compiled in two thirds of the time."""
+    jax.config.update("jax_disable_most_optimizations", not request.module.__name__.startswith(LEARNING))
 
 
 @pytest.fixture(scope="module", autouse=True)

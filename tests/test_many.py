@@ -67,14 +67,6 @@ def by_hand(env, seed, **settings):
     return explorer
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quickly():
-    """Compiling is most of the time here."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 @pytest.fixture(scope="module")
 def many():
     return explore_many(Block(), STEPS, seeds=(3, 4), **QUICK)
