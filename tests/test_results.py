@@ -84,12 +84,14 @@ def test_rows_of_other_settings_are_told_apart(tmp_path):
 
     (folder / "guards.json").write_text(rows(as_learned=[0.0, 1.0]))
     assert exploitation.guards(tmp_path).splitlines()[2:] == [
-        "| max | none | 2 (1: 2) | 0.5 | 100% |  |  |  |",
-        "| max, dither=0.25 | none | 2 (1: 2) | 0.5 | 100% |  |  |  |",
+        "| max | none | 2 (1:&nbsp;2) | 0.5 | 100% |  |  |  |",
+        "| max, dither=0.25 | none | 2 (1:&nbsp;2) | 0.5 | 100% |  |  |  |",
     ]
     both = [json.loads(rows(**more))["runs"][0] for more in ({}, {"returns": [5.0, 7.0], "explored_anew": True})]
     (folder / "guards.json").write_text(json.dumps({"runs": both}))
-    assert exploitation.guards(tmp_path).splitlines()[2:] == ["| max | none | 4 (1: 2, 1 anew: 6) |  | 100% |  |  |  |"]
+    assert exploitation.guards(tmp_path).splitlines()[2:] == [
+        "| max | none | 4 (1:&nbsp;2, 1 anew:&nbsp;6) |  | 100% |  |  |  |"
+    ]
     rated = [{"episodes": 0, "returns": [1.0, 3.0], "mean": 2.0}]
     (folder / "refinement.json").write_text(rows(rated=rated, settings=["solver_episodes=3"]))
     assert exploitation.refined(tmp_path).splitlines()[2:] == [
