@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
+from maxplore.compiling import compiled
 from maxplore.entry import Entry, Numbers, as_array, refuse
 from maxplore.errors import InputError
 
@@ -232,12 +233,12 @@ def held_out(history: History, share: float) -> Bool[Array, " capacity"]:
     return (spread < jnp.uint32(round(share * (2**32 - 1)))) & history.filled
 
 
-@eqx.filter_jit
+@compiled
 def _write_one(history: History, transition: Transition) -> History:
     return history.write(transition)
 
 
-@eqx.filter_jit
+@compiled
 def _write_many(history: History, rows: Transition, count: Int[Array, ""]) -> History:
     places = jnp.arange(rows.terminated.shape[0])
     # The padding lands beyond the end, where it is dropped.

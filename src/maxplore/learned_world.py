@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped, UInt
 
 from maxplore import checks, spaces
+from maxplore.compiling import compiled
 from maxplore.entry import as_array, refuse
 from maxplore.episodes import begins, longest
 from maxplore.errors import InputError
@@ -63,7 +64,7 @@ class World(eqx.Module):
         return Happened(next_state, self.reward(state, action, next_state), over, disagreement)
 
 
-@eqx.filter_jit
+@compiled
 def _step(world: World, states: Array, actions: Array, seeds: Array, steps: Array) -> Happened:
     return jax.vmap(world.step)(states, actions, seeds, steps)
 

@@ -15,6 +15,7 @@ from jaxtyping import Array, PRNGKeyArray, Shaped
 
 from maxplore import checks
 from maxplore import devices as places
+from maxplore.compiling import compiled
 from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
@@ -73,7 +74,7 @@ def explore_many(
     return explorers
 
 
-@eqx.filter_jit
+@compiled
 def _live(
     config: ModelBasedConfig,
     utility: Utility | None,

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +10,7 @@ from jax.extend.core import jaxpr_as_fun
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Shaped
 
+from maxplore.compiling import compiled
 from maxplore.errors import InputError
 from maxplore.spaces import Codec
 
@@ -78,7 +78,7 @@ def ends(terminated: Reward, observations: Codec, actions: Codec) -> Traced:
     return over
 
 
-@eqx.filter_jit
+@compiled
 def pay(reward: Inner, state: Array, action: Array, next_state: Array) -> Array:
     """What one transition pays, compiled."""
     return reward(state, action, next_state)
@@ -87,7 +87,7 @@ def pay(reward: Inner, state: Array, action: Array, next_state: Array) -> Array:
 def every_reward(reward: Inner, states: int, actions: int) -> Shaped[Array, "states actions states"]:
     """What every transition of a finite environment pays, or an `InputError` if some pay is not finite."""
     over = jax.vmap(jax.vmap(jax.vmap(reward, (None, None, 0)), (None, 0, None)), (0, None, None))
-    table = jax.jit(over)(*(jnp.arange(count, dtype=jnp.int32) for count in (states, actions, states)))
+    table = compiled(over)(*(jnp.arange(count, dtype=jnp.int32) for count in (states, actions, states)))
     if not bool(jnp.all(jnp.isfinite(table))):
         place = [int(x) for x in jnp.argwhere(~jnp.isfinite(table))[0]]
         raise InputError(f"reward is not finite for state, action, next state = {place} (counted from 0)")

@@ -20,6 +20,7 @@ from maxplore import InputError
 from maxplore.runs.directory import Folder
 from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.runs.record import Record, Step
+from maxplore.stalls import STUCK
 from maxplore.sweep import Ended, Trial, done, journal, run_all, running, status
 from maxplore.sweep.engine import BUSY, FAILED
 from maxplore.sweep.gather import gather
@@ -88,6 +89,7 @@ def swept(engine: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (Ended(-signal.SIGSEGV), 2),
         (Ended(INTERRUPTED), 2),
         (Ended(BUSY), 2),
+        (Ended(STUCK), 2),
         (Ended(FAILED), 1),
         (Ended(1), 1),  # an exception
     ],

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import maxplore_cli as cli
+from maxplore import stalls
 from maxplore.cache import use_compilation_cache
 from maxplore.commands import exploring, listing, others, rehearsing, solving, sweeping
 
@@ -11,6 +12,7 @@ from maxplore.commands import exploring, listing, others, rehearsing, solving, s
 def run(command: Any, settings: Mapping[str, Any]) -> int:
     """Do what was asked; the exit status."""
     use_compilation_cache()
+    stalls.end_process("what is on record is kept: the same command goes on, or begins anew; a run: maxplore resume")
     match command:
         case cli.Explore():
             return exploring.explore(command, settings)

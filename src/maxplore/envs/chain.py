@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from maxplore.compiling import compiled
 from maxplore.errors import InputError
 
 START = 1
@@ -98,6 +99,6 @@ class ChainEnv(gym.Env[np.int64, int | np.int64]):
         return "".join("*" if state == self._state else "." for state in range(self.chain.length))
 
 
-@eqx.filter_jit
+@compiled
 def _step(chain: Chain, state: Array, action: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
     return chain.step(state, action, key=key)

@@ -10,8 +10,9 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, UInt8
 
+from maxplore.compiling import compiled
 from maxplore.envs.box import actions, check_options, clipped
 
 # The constants of Gymnasium's MountainCarContinuous-v0.
@@ -105,14 +106,14 @@ class MountainCarEnv(gym.Env[np.ndarray, np.ndarray]):
         return (self._state + self.noise * self.np_random.standard_normal(2)).astype(np.float32)
 
 
-@jax.jit
+@compiled(by=jax.jit)
 def _reset(key: PRNGKeyArray) -> Array:
     return MountainCar().reset(key=key)
 
 
-@jax.jit
-def _step(state: Array, action: Array) -> Array:
-    return MountainCar().step(state, action)[0]
+@compiled(by=jax.jit)
+def _step(state: ArrayLike, action: ArrayLike) -> Array:
+    return MountainCar().step(jnp.asarray(state), jnp.asarray(action))[0]
 
 
 def _picture(position: float) -> UInt8[np.ndarray, "400 600 3"]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from maxplore.compiling import compiled
 from maxplore.envs.chain import Chain
 from maxplore.experiments.exploration import MASTER, Line, explored_shares
 from maxplore.experiments.spec import Asked, Claim, Judge, Measured, Say, quartiles, resized
@@ -54,7 +55,7 @@ class Behaviour:
     def run(self, folder: Path, say: Say) -> Measured:
         seeds, episodes = self.seeds, self.episodes
         keys = jax.random.split(jax.random.key(MASTER), seeds)
-        runs: Episode = jax.jit(lambda keys: jax.lax.map(lambda key: self.watch(key, episodes), keys))(keys)
+        runs: Episode = compiled(lambda keys: jax.lax.map(lambda key: self.watch(key, episodes), keys))(keys)
         runs = jax.tree.map(np.asarray, runs)
         one: Episode = jax.tree.map(lambda x: x[0], runs)
         accuracy = np.moveaxis(np.asarray(runs.accuracy), 2, 0)  # [members, seeds, episodes]

@@ -10,6 +10,7 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from maxplore.compiling import compiled
 from maxplore.envs.chain import Chain
 from maxplore.experiments import rows
 from maxplore.experiments.kept import CHANGED, code
@@ -127,7 +128,7 @@ def explored_shares(line: Line, seeds: int, episodes: int, *, first: int = 0) ->
     size = min(line.at_once, share)
     mesh = jax.make_mesh((devices,), ("seeds",), axis_types=(AxisType.Auto,), devices=jax.devices()[:devices])
     own, spec = lambda keys: jax.lax.map(one, keys, batch_size=size if size > 1 else None), PartitionSpec("seeds")
-    whole = jax.jit(jax.shard_map(own, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
+    whole = compiled(jax.shard_map(own, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False), by=jax.jit)
     return np.asarray(whole(padded))[: len(keys)]
 
 

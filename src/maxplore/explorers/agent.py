@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from maxplore.compiling import compiled
 from maxplore.errors import InputError
 from maxplore.explorers.base import Finite, FiniteExplorer
 from maxplore.explorers.bootstrapped_dqn import BootstrappedDqnExplorer
@@ -21,7 +22,7 @@ from maxplore.history import History, Transition
 from maxplore.models.categorical import CategoricalEnsemble
 from maxplore.models.ensemble import Ensemble
 
-_tabulate = eqx.filter_jit(tabulate)
+_tabulate = compiled(tabulate)
 
 
 Filled = Callable[[str, Any], Any]
@@ -255,12 +256,12 @@ class FiniteAgent(Agent):
         return self._key, jnp.int32(self.steps)
 
 
-@eqx.filter_jit
+@compiled
 def _init(explorer: FiniteExplorer, world: Finite, key: PRNGKeyArray) -> Any:
     return explorer.init(world, key=key)
 
 
-@eqx.filter_jit
+@compiled
 def _act(
     explorer: FiniteExplorer,
     world: Finite,
@@ -272,7 +273,7 @@ def _act(
     return explorer.act(world, mind, state, key=step_keys(key, number)[0])
 
 
-@eqx.filter_jit
+@compiled
 def _observe(
     explorer: FiniteExplorer,
     world: Finite,
@@ -285,7 +286,7 @@ def _observe(
     return explorer.observe(world, mind, transition, reward, key=step_keys(key, number)[1])
 
 
-@eqx.filter_jit
+@compiled
 def _promise(
     explorer: MaxExplorer, world: Finite, mind: Any, state: Int[Array, ""], key: PRNGKeyArray, number: Int[Array, ""]
 ) -> Float[Array, ""]:

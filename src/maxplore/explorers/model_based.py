@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
 from maxplore import checks, devices
+from maxplore.compiling import compiled
 from maxplore.entry import Entry
 from maxplore.errors import InputError
 from maxplore.explorers.agent import Agent, Filled
@@ -508,18 +509,18 @@ def _figures(round_: Round) -> dict[str, float]:
     }
 
 
-@eqx.filter_jit
+@compiled
 def _worth(mdp: ExplorationMDP, states: Array, actions: Array, *, key: PRNGKeyArray) -> Float[Array, " batch"]:
     return mdp.step(states, actions, key=key).reward
 
 
-_choice_keys = jax.jit(choice_keys)
-_follow = eqx.filter_jit(follow)
-_records = eqx.filter_jit(records)
-_boldest = eqx.filter_jit(boldest)
+_choice_keys = compiled(choice_keys, by=jax.jit)
+_follow = compiled(follow)
+_records = compiled(records)
+_boldest = compiled(boldest)
 """For callers that are not compiled themselves."""
 
 
-@eqx.filter_jit
+@compiled
 def _act(policy: Policy, state: Shaped[Array, "*state"]) -> Shaped[Array, "*action"]:
     return policy(state)

@@ -2,12 +2,12 @@
 
 from statistics import NormalDist
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
+from maxplore.compiling import compiled
 from maxplore.entry import Entry
 from maxplore.history import History, held_out
 from maxplore.mdp import plausible_range
@@ -32,7 +32,7 @@ WIDTHS = tuple(NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS)
 """Standard deviations of a Gaussian on either side, for each."""
 
 
-@eqx.filter_jit
+@compiled
 def reliability(ensemble: GaussianEnsemble, history: History, share: float) -> Float[Array, " levels"]:
     """How often the truth lies in the middle of the ensemble's mixture, taken for a Gaussian, at each of `LEVELS`; NaN
     if nothing is held out."""

@@ -7,6 +7,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from maxplore import devices
+from maxplore.compiling import compiled
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -116,7 +117,7 @@ class CategoricalEnsemble(Ensemble[Float[Array, "*batch states"]]):
         return _predict(self, rows, moves)
 
 
-@eqx.filter_jit
+@compiled
 def _predict(ensemble: CategoricalEnsemble, states: Array, actions: Array) -> Array:
     logits = ensemble.forecast(states.reshape(-1), actions.reshape(-1))
     return jax.nn.softmax(logits).reshape(ensemble.size, *states.shape, ensemble.states)

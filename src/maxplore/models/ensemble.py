@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore import checks, devices
+from maxplore.compiling import compiled
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -282,7 +283,7 @@ def one_hot(number: Int[Array, ""], count: int) -> Float[Array, " count"]:
     return jnp.where((number >= 0) & (number < count), jax.nn.one_hot(number, count), jnp.nan)
 
 
-@eqx.filter_jit
+@compiled
 def new_members(inputs: int, outputs: int, end_inputs: int, config: MemberConfig, *, key: PRNGKeyArray) -> Member:
     """N independently initialised members as one pytree.
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore import checks, devices
+from maxplore.compiling import compiled
 from maxplore.errors import InputError
 from maxplore.history import History, held_out, member_bags, shuffled
 from maxplore.models.adam import Moments, adam
@@ -129,7 +130,7 @@ def fit(
     return _fit(ensemble, history, config, key, moments)
 
 
-@eqx.filter_jit
+@compiled
 def _fit(
     ensemble: AnyEnsemble, history: History, config: FitConfig, key: PRNGKeyArray, moments: Moments | None
 ) -> Fitted[AnyEnsemble]:

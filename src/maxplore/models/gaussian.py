@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, Shaped
 
 from maxplore import checks, devices
+from maxplore.compiling import compiled
 from maxplore.entry import Entry, Numbers
 from maxplore.errors import InputError
 from maxplore.history import History, Transition
@@ -191,7 +192,7 @@ class GaussianEnsemble(Ensemble[Gaussian]):
         return Member(eqx.tree_at(lambda net: net.layers, member.dynamics, tuple(layers)), termination)
 
 
-@eqx.filter_jit
+@compiled
 def _predict(ensemble: GaussianEnsemble, states: Array, actions: Array) -> Gaussian:
     shape = (ensemble.size, *states.shape)
     flat = states.reshape(-1, states.shape[-1])

@@ -13,6 +13,7 @@ import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 
+from maxplore.compiling import compiled
 from maxplore.entry import Numbers
 from maxplore.errors import InputError
 from maxplore.history import History
@@ -152,12 +153,12 @@ class Solver(eqx.Module):
         return _init(self, mdp, jax.random.split(key)[0])
 
 
-@eqx.filter_jit
+@compiled
 def _init(solver: Solver, mdp: ExplorationMDP, key: PRNGKeyArray) -> Any:
     return solver.init(mdp, key=key)
 
 
-@eqx.filter_jit
+@compiled
 def _run(
     solver: Solver, mdp: ExplorationMDP, state: Array, history: History | None, memory: Any, key: PRNGKeyArray
 ) -> Solution:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from maxplore.runs.interrupt import INTERRUPTED
+from maxplore.stalls import STUCK
 
 GIGABYTES = 2.0
 """Memory that a worker may need."""
@@ -34,9 +35,9 @@ class Ended(NamedTuple):
 
     @property
     def may_go_on(self) -> bool:
-        """Whether another worker may get further: this one was ended from outside, or kept out. What fails on its own
-        would fail again."""
-        return self.status is None or self.status < 0 or self.status in (INTERRUPTED, BUSY)
+        """Whether another worker may get further: this one was ended from outside, kept out, or stuck in a compiled
+        program. What fails on its own would fail again."""
+        return self.status is None or self.status < 0 or self.status in (INTERRUPTED, BUSY, STUCK)
 
     def reason(self, log: Path) -> str:
         """Why it did not get to the end of its trial, in a line."""

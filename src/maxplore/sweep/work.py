@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from maxplore import stalls
 from maxplore.cache import use_compilation_cache
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
@@ -142,6 +143,7 @@ def main() -> int:
     try:
         _end_with(parent)
         use_compilation_cache()
+        stalls.end_process("another worker goes on with what is on record")
         return 0 if work(Trial.read(file), path) else INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
