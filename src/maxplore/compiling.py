@@ -16,8 +16,8 @@ from jax.extend.core import get_opaque_trace_state
 from maxplore import stalls
 
 OPTIONS = {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
-"""Of every compilation for the CPU. `xla_cpu_enable_concurrency_optimized_scheduler` works in XLA_FLAGS only: given with
-a compilation it is accepted, and changes nothing."""
+"""Of every compilation for the CPU. `xla_cpu_enable_concurrency_optimized_scheduler` works in XLA_FLAGS only: with a
+compilation it is accepted, and changes nothing."""
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
