@@ -3,8 +3,8 @@
     python benchmarks/lockup.py [--patience 20] [--out results/benchmarks/lockup.json]
 
 Each program runs in processes of its own, under the usual scheduler and under the memory-optimised one. A process that
-has used hardly any processor time for `--patience` seconds is stuck, and is ended. Nothing of maxplore is needed for the
-programs, but for the last, which is maxplore's own: the probe policies of the preset `tasks`.
+has used hardly any processor time for `--patience` seconds is stuck, and is ended. Nothing of maxplore is needed for
+programs but the last, which is maxplore's own: the probe policies of the preset `tasks`.
 """
 
 import argparse
