@@ -226,7 +226,7 @@ def telling(size: Size, *, looking: bool = False) -> tuple[Callable[[], Any], in
 def checkpoint(size: Size) -> tuple[Callable[[], Any], int]:
     """The checkpoint of a run, on the disk when it is over."""
     own = explorer(size)
-    return lambda: own.save_file(Path("checkpoint.npz"), with_history=False), 1
+    return lambda: own.save_file(Path("checkpoint.npz"), known=""), 1
 
 
 def saved(size: Size) -> tuple[Callable[[], Any], int]:
@@ -241,12 +241,9 @@ def record(size: Size) -> tuple[Callable[[], Any], int]:
 
     written, steps = Record.create(Path("record.sqlite")), 50
     blobs = (bytes(4 * ACTION), bytes(4 * size.dimensions))
-    connection = written._connection  # pyright: ignore[reportPrivateUsage]
-    connection.execute("BEGIN")
-    connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", Episode(0, 0, 0, blobs[1]))
-    many = (Step(k, 0, *blobs, 0.0, False, False) for k in range(size.history))
-    connection.executemany("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", many)
-    connection.execute("COMMIT")
+    for k in range(size.history):
+        begun = Episode(0, 0, 0, blobs[1]) if k == 0 else None
+        written.write(Step(k, 0, *blobs, 0.0, False, False), episode=begun)
     written.settle()
     turn = [size.history]
 

@@ -184,13 +184,19 @@ def put(path, text):
 
 
 def change_config(run, **changes):
+    """On record, too, as if the run had begun so."""
+    edit_config(run, **changes)
+    sql(run, "UPDATE about SET value = ? WHERE name = 'config'", (run / "config.json").read_text())
+
+
+def edit_config(run, **changes):
     plain = json.loads((run / "config.json").read_text())
     put(run / "config.json", json.dumps({**plain, **changes}))
 
 
-def sql(run, text):
+def sql(run, text, *given):
     with sqlite3.connect(run / "run.sqlite") as connection:
-        connection.execute(text)
+        connection.execute(text, given)
     connection.close()
 
 
@@ -316,7 +322,7 @@ DIRECTORY = {
         "damaged",
     ),
     "a task of no form": (
-        lambda run: sql(run, "INSERT INTO tasks VALUES (1, 1, 't', 'x', 0, '{{', '[', '[')"),
+        lambda run: sql(run, "INSERT INTO tasks VALUES (0, 1, 't', 'x', 0, '{{', '[', '[', x'00')"),
         ["report", "{run}"],
         "damaged",
     ),
@@ -388,7 +394,7 @@ def contents(run):
     return {path.relative_to(run): data for path, data in files.items()}
 
 
-def refused(words, named, capsys):
+def refused(words, named, capsys, *more):
     status = typed(*words)
     said = capsys.readouterr()
     assert status not in (0, None), said
@@ -396,7 +402,7 @@ def refused(words, named, capsys):
     lines = said.err.splitlines()
     assert len(lines) == 1, said.err
     assert lines[0].startswith("maxplore: ")
-    assert named in lines[0]
+    assert all(part in lines[0] for part in (named, *more)), lines[0]
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_is_named(run, capsys):

@@ -445,12 +445,13 @@ class Explorer:
             raise InputError(f"{directory} is the directory of a run, expected another one: what is there would win")
         self.save_file(Path(directory) / SAVED)
 
-    def save_file(self, path: Path, *, with_history: bool = True) -> None:
-        """`save`, in a file of this name; without D, whoever loads it must have it from elsewhere."""
-        plain, groups = self._agent.frozen(with_history=with_history)
+    def save_file(self, path: Path, *, known: str | None = None) -> None:
+        """`save`, in a file of this name; of a run, without D but with a digest of what is `known`."""
+        plain, groups = self._agent.frozen(with_history=known is None)
         settings = {name: setting_to_plain(name, value) for name, value in self._settings.items()}
         about = {
             "kind": "explorer",
+            "known": known,
             "observation_space": space_to_plain(self._spaces[0]),
             "action_space": space_to_plain(self._spaces[1]),
             "made": self._made,
@@ -476,7 +477,7 @@ class Explorer:
         """Be what was saved; if that was without D, it is what was `lived`."""
 
         def filled(group: str, like: Any) -> Any:
-            if group != "history" or lived is None or file.has(group):
+            if group != "history" or lived is None:
                 return file.filled(group, like)
             return self._rows(islice(lived, like.terminated.shape[0]), like)
 
@@ -527,11 +528,18 @@ def load(directory: str | Path, *, reward: Reward | None = None, devices: int = 
 
 
 def load_file(
-    path: Path, *, reward: Reward | None = None, lived: Experiences | None = None, devices: int = 1
+    path: Path,
+    *,
+    reward: Reward | None = None,
+    lived: Experiences | None = None,
+    known: str | None = None,
+    devices: int = 1,
 ) -> Explorer:
-    """`load`, from a file of this name; if it is without D, that is what was `lived`, from the first step on."""
+    """`load`, from a file of this name; of a run, D is what was `lived`, and the digest must be of what is `known`."""
     file = checkpoint.Checkpoint(path)
     about = file.about
+    if about.get("known") != known:
+        raise file.damaged("it is of another run, or of other steps")
     try:
         spaces_ = [space_from_plain(about[name]) for name in ("observation_space", "action_space")]
         made, weight = about["made"], about["reward_weight"]

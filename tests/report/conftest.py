@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from maxplore.runs import run as running
 from maxplore.runs.coded import encoded
-from maxplore.runs.directory import Folder, RunConfig
+from maxplore.runs.directory import Folder, RunConfig, as_text
 from maxplore.runs.plain import space_to_plain
 from maxplore.runs.record import Episode, Record, Step
 
@@ -79,19 +79,17 @@ def walked(path, dims=2, steps=50, space=None, **config):
     moves = spaces.Box(-1.0, 1.0, (1,), np.float32)
     folder = Folder(path)
     own = {"observation_space": space_to_plain(seen), "action_space": space_to_plain(moves)}
-    folder.write_config(replace(CONFIG, **own, **config))
+    asked = replace(CONFIG, **own, **config)
+    folder.write_config(asked)
     walk = np.clip(np.cumsum(draw.normal(size=(steps + 1, dims)), axis=0) / 10, -10, 10).astype(np.float32)
     rows = [encoded(seen, row if space is None else spaces.unflatten(space, row)) for row in walk]
-    with Record.create(folder.record) as record:
+    begun, seed = Episode(0, 0, 0, rows[0]), float(config.get("seed", 0))
+    with Record.create(folder.record, as_text(asked)) as record:
         record.aim(steps)
-        record._connection.execute("BEGIN")  # one transaction: thousands of steps in no time
-        record._connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", Episode(0, 0, 0, rows[0]))
-        table = [Step(k, 0, encoded(moves, [0.0]), rows[k + 1], 0.0, False, False) for k in range(steps)]
-        record._connection.executemany("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", table)
-        record._connection.execute("COMMIT")
-        seed = float(config.get("seed", 0))
-        for at in range(0, steps, 10):
-            record.write(metrics={at: {"coverage": at + seed, "error": 1.0 / (1 + at + seed), "calibration": 0.7}})
+        for k in range(steps):
+            step = Step(k, 0, encoded(moves, [0.0]), rows[k + 1], 0.0, False, False)
+            told = {"coverage": k + seed, "error": 1.0 / (1 + k + seed), "calibration": 0.7}
+            record.write(step, episode=begun if k == 0 else None, metrics=told if k % 10 == 0 else None)
     return path
 
 

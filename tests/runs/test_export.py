@@ -29,7 +29,7 @@ SPACES = {
     "nested": (NESTED, spaces.Tuple((spaces.MultiDiscrete([3, 4]), spaces.Box(0, 1, (1,), np.float64)))),
 }
 LENGTHS = 3, 1, 4
-"""Of episodes: the first terminates, the second is truncated, the third goes on. A fourth has only begun."""
+"""Of episodes: the first terminates, the second is truncated, the third goes on."""
 
 
 def record_of(path, observation_space, action_space):
@@ -37,7 +37,7 @@ def record_of(path, observation_space, action_space):
     observation_space.seed(1)
     action_space.seed(2)
     record, told, count = Record.create(path), [], 0
-    for number, length in enumerate((*LENGTHS, 0)):
+    for number, length in enumerate(LENGTHS):
         seen = [observation_space.sample() for _ in range(length + 1)]
         acted = [action_space.sample() for _ in range(length)]
         rewards = [0.1 * (count + k) for k in range(length)]
@@ -48,8 +48,6 @@ def record_of(path, observation_space, action_space):
             step = Step(count, number, action, following, rewards[k], ends and number == 0, ends and number == 1)
             record.write(step, episode=begun if k == 0 else None)
             count += 1
-        if not length:
-            record.write(episode=begun)
         told.append((seen, acted, rewards))
     return record, told
 

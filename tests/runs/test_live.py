@@ -1,9 +1,7 @@
 """Episodes of a policy in a run: on record like any other, told to the explorer and never asked of it."""
 
 import math
-import sqlite3
 import sys
-from contextlib import closing
 from typing import Any
 
 import jax
@@ -22,7 +20,7 @@ from maxplore.runs.directory import Folder
 from maxplore.runs.export import arrays
 from maxplore.runs.record import Record
 from maxplore.solvers.base import Policy
-from tests.runs.test_run import AWKWARD, FEW, last_checkpoint, rows, whole
+from tests.runs.test_run import AWKWARD, FEW, last_checkpoint, rows
 from tests.test_cli import typed
 
 
@@ -105,17 +103,6 @@ def test_they_come_on_top_of_what_the_run_was_to_explore(tmp_path):
         run.explore(10)
         run.live(pushing(run), seed=7)
         assert (run.steps, run.record.aimed) == (30, 70)
-
-
-def test_a_record_from_before_there_were_such_episodes(tmp_path):
-    whole(tmp_path / "r", 25)
-    with closing(sqlite3.connect(tmp_path / "r" / "run.sqlite")) as connection:
-        connection.execute("DROP TABLE told")
-    assert maxplore.load(tmp_path / "r").steps == 25
-    with running.resumed(tmp_path / "r") as run:
-        assert run.record.told == set()
-        run.live(pushing(run), seed=7)
-        assert run.record.told == {2}
 
 
 @pytest.mark.parametrize(("fault", "why"), [("exception", "Zero"), ("no reward", "ValueError"), ("nan", "observation")])

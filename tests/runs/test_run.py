@@ -5,7 +5,6 @@ import math
 import os
 import platform
 import time
-from dataclasses import replace
 from typing import Any, cast
 
 import gymnasium as gym
@@ -26,7 +25,9 @@ FEW: dict[str, Any] = {"method": "random", "checkpoint_every": 7, "seed": 5}
 
 
 class Awkward(gym.Env):
-    """A walk on a line that can be told to misbehave."""
+    """A walk on a line that can be told to misbehave, until it is mended."""
+
+    mended = False
 
     def __init__(self, fault: str = "", at: int = 6, random: bool = False, parts: bool = False) -> None:
         box = spaces.Box(-10.0, 10.0, (2,), np.float32)
@@ -49,7 +50,7 @@ class Awkward(gym.Env):
         self.place = np.clip(self.place + 0.1 * float(action[0]), -10, 10)
         action[:] = 0.0  # some environments do that
         seen: Any = self.seen()
-        if self.steps == self.at:
+        if self.steps == self.at and not self.mended:
             match self.fault:
                 case "exception":
                     raise ZeroDivisionError("division by zero")
@@ -160,7 +161,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_environment_that_misbehaves_ends_the_run_and_nothing_is_lost(fault, tmp_path):
+def test_an_environment_that_misbehaves_ends_the_run_and_nothing_is_lost(fault, tmp_path, monkeypatch):
     whole(tmp_path / "well", 12)
     limit = 0.2 if fault == "hang" else None
     with (
@@ -172,8 +173,7 @@ def test_an_environment_that_misbehaves_ends_the_run_and_nothing_is_lost(fault, 
         assert part in str(error.value)
     transitions, *_ = rows(tmp_path / "r")
     assert transitions == rows(tmp_path / "well")[0][:5]
-    folder = Folder(tmp_path / "r")
-    folder.write_config(replace(folder.read_config(), env_kwargs={}))
+    monkeypatch.setattr(Awkward, "mended", True)
     with running.resumed(tmp_path / "r") as run:
         run.explore(12)
     assert rows(tmp_path / "r")[0] == rows(tmp_path / "well")[0]
@@ -220,11 +220,12 @@ def test_a_time_limit_is_over_when_the_block_is():
 
 
 def test_a_checkpoint_from_the_future_is_left_alone(tmp_path):
-    """After a power cut the record may have lost steps that a checkpoint knows of."""
-    whole(tmp_path / "r", 21)
-    with Record.open(tmp_path / "r" / "run.sqlite") as record, record._transaction() as connection:
-        connection.execute("DELETE FROM transitions WHERE step >= 18")
-        connection.execute("DELETE FROM episodes WHERE first_step >= 18")
+    """The record may be an older one, as after a power cut on a disk that does not keep its word."""
+    whole(tmp_path / "r", 18)
+    older = (tmp_path / "r" / "run.sqlite").read_bytes()
+    with running.resumed(tmp_path / "r") as run:
+        run.explore(21)
+    (tmp_path / "r" / "run.sqlite").write_bytes(older)
     with pytest.warns(UserWarning, match="the record ends at 18"):
         run = running.resumed(tmp_path / "r")
     with run:
@@ -253,16 +254,6 @@ def test_a_checkpoint_does_not_grow_with_d(tmp_path):
     loaded = maxplore.load(tmp_path / "run")
     np.testing.assert_array_equal(loaded.history.transitions.state, run.explorer.history.transitions.state)
     np.testing.assert_array_equal(loaded.history.transitions.truncated, run.explorer.history.transitions.truncated)
-
-
-def test_a_checkpoint_that_has_d_in_it_is_taken_as_well(tmp_path):
-    whole(tmp_path / "never", 20)
-    with running.new(tmp_path / "older", AWKWARD, **FEW) as run:
-        run.explore(14)
-        run.explorer.save_file(run.folder.checkpoint(14))  # as they once were
-    with running.resumed(tmp_path / "older") as run:
-        run.explore(20)
-    assert rows(tmp_path / "never") == rows(tmp_path / "older")
 
 
 def test_a_new_run_needs_a_place_of_its_own(tmp_path):

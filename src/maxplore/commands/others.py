@@ -87,17 +87,21 @@ def export(asked: cli.Export) -> int:
     folder = Folder(asked.directory)
     config = folder.read_config()
     spaces = folder.spaces(config)
-    with Record.read(folder.record) as record:
+    with Record.peek(folder.record) as record:
+        damage = record.damage()
         if not record.steps:
-            raise InputError(f"{folder.path} has no transition yet, expected at least one to export")
+            raise damage or InputError(f"{folder.path} has no transition yet, expected at least one to export")
         if asked.to == "npz":
             out = asked.out or folder.path / "data.npz"
             exporting.to_npz(record, *spaces, out)
-            say(f"written to {out}")
+            done = f"written to {out}"
         else:
             out = asked.out or folder.path / "minari"
             usual = re.sub(r"[^\w-]+", "-", folder.path.resolve().name).strip("-") or "run"
             name = asked.name or f"maxplore/{usual}-v0"
             exporting.to_minari(record, *spaces, out, name, env_id=config.env, env_kwargs=config.env_kwargs)
-            say(f"{name} is written to {out}: MINARI_DATASETS_PATH={out} lets Minari find it")
+            done = f"{name} is written to {out}: MINARI_DATASETS_PATH={out} lets Minari find it"
+    if damage is not None:
+        raise InputError(f"{damage.found}; of these alone {done}")
+    say(done)
     return 0

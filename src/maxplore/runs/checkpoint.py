@@ -3,6 +3,7 @@
 It is put in place all at once, so that a reader finds the old one or the new one. Reading it runs no code of its own.
 """
 
+import hashlib
 import json
 import os
 import zipfile
@@ -16,10 +17,13 @@ import numpy as np
 
 from maxplore.errors import InputError
 
-FORMAT = 1
-"""Of the file; a newer one is refused, not guessed at."""
+FORMAT = 2
+"""Of the file; another one is refused, not guessed at."""
 
-ABOUT = "about"
+ABOUT, DIGEST = "about", "digest"
+
+FINITE = ("ensemble", "mind")
+"""Groups of a model's arrays, which no fit leaves with NaN in them."""
 
 
 def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
@@ -27,8 +31,9 @@ def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> No
     arrays = {
         f"{name}/{k}": np.asarray(leaf) for name, tree in groups.items() for k, leaf in enumerate(jax.tree.leaves(tree))
     }
-    text = json.dumps({"format": FORMAT, "arrays": list(arrays), **about}, allow_nan=False)
+    text = json.dumps({"format": FORMAT, **about}, allow_nan=False)
     arrays[ABOUT] = np.frombuffer(text.encode(), np.uint8)
+    arrays[DIGEST] = digest(arrays)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -53,6 +58,15 @@ def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> No
         os.close(folder)
 
 
+def digest(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Of names and contents, whatever their order."""
+    own = hashlib.blake2b(digest_size=16)
+    for name in sorted(arrays.keys() - {DIGEST}):
+        own.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
+        own.update(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data)
+    return np.frombuffer(own.digest(), np.uint8)
+
+
 def _check_plain(stream: BinaryIO) -> None:
     """A `ValueError` unless what is packed is no larger than the file: none of our files is compressed."""
     with zipfile.ZipFile(stream) as packed:
@@ -75,10 +89,10 @@ class Checkpoint:
                 _check_plain(stream)
                 with np.load(stream, allow_pickle=False) as file:
                     self._arrays = {name: file[name] for name in file.files}
-            self.about: dict[str, Any] = json.loads(self._arrays.pop(ABOUT).tobytes())
+            self.about: dict[str, Any] = json.loads(self._arrays[ABOUT].tobytes())
             written = self.about["format"]
-            if set(self.about.get("arrays", self._arrays)) != set(self._arrays):
-                raise ValueError("arrays are missing, or have other names")
+            if written == FORMAT and not np.array_equal(self._arrays[DIGEST], digest(self._arrays)):
+                raise ValueError("its digest is of other arrays")
         except FileNotFoundError:
             raise InputError(f"there is no {path}: nothing was saved there") from None
         except Exception as error:  # a file from anywhere can break a reader in many ways
@@ -106,6 +120,8 @@ class Checkpoint:
             if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
                 got = "nothing" if own is None else f"{own.dtype}{list(own.shape)}"
                 raise self.damaged(f"{group}/{k} is {got}, expected {wanted.dtype}{list(wanted.shape)}")
+            if group in FINITE and own.dtype.kind == "f" and np.isnan(own).any():
+                raise self.damaged(f"{group}/{k} has NaN in it")
         kept = (isinstance(wanted, np.ndarray) for wanted in leaves)  # what is NumPy's stays so, to the last bit
         return jax.tree.unflatten(
             structure, [own if is_numpy else jnp.asarray(own) for own, is_numpy in zip(found, kept, strict=True)]

@@ -17,6 +17,7 @@ import gymnasium as gym
 
 from maxplore.errors import InputError
 from maxplore.runs.plain import space_from_plain
+from maxplore.runs.record import Record
 from maxplore.runs.watchdog import check_limit
 
 try:
@@ -40,6 +41,10 @@ if hasattr(os, "register_at_fork"):
 
 FORMAT = 1
 """Of the folder; a newer one is refused, not guessed at."""
+
+
+FREE = ("step_limit", "power_safe")
+"""Of a config: what may be changed later, since it decides about no number."""
 
 
 class BusyError(InputError):
@@ -118,7 +123,7 @@ class Folder:
 
     def write_config(self, config: RunConfig) -> None:
         """Keep what the run was asked to do."""
-        write_text(self.config, json.dumps({"format": FORMAT, **asdict(config)}, indent=1) + "\n")
+        write_text(self.config, as_text(config))
 
     def spaces(self, config: RunConfig) -> tuple[gym.Space[Any], gym.Space[Any]]:
         """Of observations and actions, or an `InputError`."""
@@ -154,7 +159,24 @@ class Folder:
             raise InputError(
                 f"{self.config} is no config of a run, or damaged ({type(error).__name__}: {error})"
             ) from None
+        if not self.written_elsewhere:  # SQLite shares a log within one machine only
+            self._compare(config)
         return config
+
+    def _compare(self, config: RunConfig) -> None:
+        """An `InputError` if the record has it that the run was begun with something else."""
+        with Record.peek(self.record) as record:
+            kept = record.config
+        try:
+            begun = json.loads(kept)
+            for name, value in json.loads(as_text(config)).items():
+                if name not in FREE and value != begun[name]:
+                    why = f"{name} is {value!r}, expected {begun[name]!r}, which the run was begun with"
+                    raise InputError(f"{self.config} was changed ({why}): put that back, every step is on record")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{self.record} does not tell what the run was begun with: it is damaged") from None
 
     @contextmanager
     def locked(self) -> Generator[None]:
@@ -209,6 +231,11 @@ class Folder:
         """Whether another machine is writing there now."""
         writer = self.writer
         return writer is not None and writer.partition(" on ")[2] != platform.node()
+
+
+def as_text(config: RunConfig) -> str:
+    """As it is written down."""
+    return json.dumps({"format": FORMAT, **asdict(config)}, indent=1) + "\n"
 
 
 def _owner(lock: int) -> str:

@@ -3,14 +3,19 @@
 Each step is a transaction of its own, in WAL mode: one process writes, any number read meanwhile, and whatever ends it,
 a kill or a power cut, leaves whole steps behind. A kill leaves all of them; a power cut may take those after the last
 `settle`, unless every one is `power_safe`. Observations and actions are kept as `coded` has them, to the last bit.
+
+Rows are numbered from 0 without gaps, and each has a digest of itself and of all rows before it, so that one which is
+missing, changed or out of its order is found when the file is opened.
 """
 
+import hashlib
 import json
 import math
 import os
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,43 +24,40 @@ import numpy as np
 
 from maxplore.errors import InputError
 
-FORMAT = 1
-"""Of the file; a newer one is refused, not guessed at."""
+FORMAT = 2
+"""Of the file; another one is refused, not guessed at."""
 
 SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE episodes (
-    episode INTEGER PRIMARY KEY, first_step INTEGER NOT NULL, seed INTEGER NOT NULL, observation BLOB NOT NULL
+    episode INTEGER PRIMARY KEY, first_step INTEGER NOT NULL, seed INTEGER NOT NULL, observation BLOB NOT NULL,
+    told INTEGER NOT NULL
 );
 CREATE TABLE transitions (
-    step INTEGER PRIMARY KEY, episode INTEGER NOT NULL REFERENCES episodes, action BLOB NOT NULL,
-    next_observation BLOB NOT NULL, reward REAL, terminated INTEGER NOT NULL, truncated INTEGER NOT NULL
+    step INTEGER PRIMARY KEY AUTOINCREMENT, episode INTEGER NOT NULL REFERENCES episodes, action BLOB NOT NULL,
+    next_observation BLOB NOT NULL, reward REAL, terminated INTEGER NOT NULL, truncated INTEGER NOT NULL,
+    digest BLOB NOT NULL
 );
 CREATE TABLE metrics (
     step INTEGER NOT NULL, name TEXT NOT NULL, value REAL, PRIMARY KEY (step, name)
 ) WITHOUT ROWID;
 CREATE TABLE events (
-    number INTEGER PRIMARY KEY, step INTEGER NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL
+    number INTEGER PRIMARY KEY AUTOINCREMENT, step INTEGER NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL,
+    text TEXT NOT NULL, digest BLOB NOT NULL
 );
 CREATE TABLE tasks (
-    number INTEGER PRIMARY KEY, step INTEGER NOT NULL, time TEXT NOT NULL, task TEXT NOT NULL, seed INTEGER NOT NULL,
-    settings TEXT NOT NULL, report TEXT NOT NULL, returns TEXT NOT NULL
+    number INTEGER PRIMARY KEY AUTOINCREMENT, step INTEGER NOT NULL, time TEXT NOT NULL, task TEXT NOT NULL,
+    seed INTEGER NOT NULL, settings TEXT NOT NULL, report TEXT NOT NULL, returns TEXT NOT NULL, digest BLOB NOT NULL
+);
+CREATE TABLE landscapes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, step INTEGER NOT NULL, name TEXT NOT NULL, rows INTEGER NOT NULL,
+    columns INTEGER NOT NULL, numbers BLOB NOT NULL, digest BLOB NOT NULL, UNIQUE (step, name)
 );
 """
-
-LANDSCAPES = """
-CREATE TABLE IF NOT EXISTS landscapes (
-    step INTEGER NOT NULL, name TEXT NOT NULL, rows INTEGER NOT NULL, columns INTEGER NOT NULL, numbers BLOB NOT NULL,
-    PRIMARY KEY (step, name)
-);
-"""
-"""What models knew; `numbers` are float32, little-endian, row by row. Older records have no such table until they are
-gone on with, and older versions take no notice of it."""
-
-TOLD = """
-CREATE TABLE IF NOT EXISTS told (episode INTEGER PRIMARY KEY REFERENCES episodes);
-"""
-"""Episodes of a policy: the explorer was told of them, and not asked. As with landscapes, older records have none."""
+"""The digest of a transition covers its metrics too, and its episode if it is the first of one. An episode that was
+`told` is a policy's: the explorer was not asked. AUTOINCREMENT has SQLite keep the last number that was given out, by
+which rows that are missing at the end are noticed. The `numbers` of landscapes (what models knew) are float32,
+little-endian, row by row."""
 
 CHUNK = 4096
 """Transitions that are read at once."""
@@ -94,34 +96,48 @@ class Event(NamedTuple):
     text: str
 
 
+class DamagedError(InputError):
+    """A record that is not as it was written, from some row on."""
+
+    def __init__(self, path: Path, why: str, steps: int) -> None:
+        """It is sound for its first `steps`."""
+        self.steps = steps
+        self.found = f"{path} is damaged ({why}): {f'its first {steps} steps are' if steps else 'no step is'} sound"
+        """What is wrong, without what to do about it."""
+        super().__init__(self.found + (f", maxplore export {path.parent} --to npz keeps them" if steps else ""))
+
+
 class Record:
-    """The open file. Made by `Record.create`, `Record.open` (to write) or `Record.read`."""
+    """The open file. Made by `Record.create`, `Record.open` (to write), `Record.read`, or `Record.peek` (unchecked)."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self._connection = path, connection
+        self._end = 2**63 - 1
 
     @classmethod
-    def create(cls, path: Path, *, power_safe: bool = False) -> "Record":
-        """A new, empty record."""
+    def create(cls, path: Path, config: str = "", *, power_safe: bool = False) -> "Record":
+        """A new, empty record of a run with this config."""
         with _complaining(path):
             connection = _connected(f"{path.absolute().as_uri()}?mode=rwc", power_safe)
-            connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA + LANDSCAPES + TOLD)
-            connection.execute("INSERT INTO about VALUES ('format', ?)", (str(FORMAT),))
+            connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA)
+            about = [("format", str(FORMAT)), ("config", config)]
+            connection.executemany("INSERT INTO about VALUES (?, ?)", about)
             connection.execute("COMMIT")
         return cls(path, connection)
 
     @classmethod
     def open(cls, path: Path, *, power_safe: bool = False) -> "Record":
-        """An existing record, to go on with."""
-        record = cls._existing(path, "rw", power_safe)
-        with _complaining(path):
-            for table in (LANDSCAPES, TOLD):
-                record._connection.execute(table)
-        return record
+        """An existing record, to go on with; a `DamagedError` if it is not whole."""
+        return cls._existing(path, "rw", power_safe)._checked()
 
     @classmethod
     def read(cls, path: Path) -> "Record":
-        """An existing record, to look at, whether it is being written or not."""
+        """An existing record, to look at, whether it is being written or not; a `DamagedError` if it is not whole."""
+        return cls.peek(path)._checked()
+
+    @classmethod
+    def peek(cls, path: Path) -> "Record":
+        """The same, unchecked: `damage` tells."""
         log = path.with_name(path.name + "-wal")
         if not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size):
             return cls._existing(path, "ro&immutable=1")  # nobody writes, and SQLite could not even make its log
@@ -152,58 +168,130 @@ class Record:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _checked(self) -> "Record":
+        damage = self.damage()
+        if damage is not None:
+            self.close()
+            raise damage
+        return self
+
+    def damage(self) -> DamagedError | None:
+        """What is wrong, if anything is; transitions are then read up to there."""
+        transacted = self._connection.in_transaction
+        with _complaining(self.path):
+            if not transacted:
+                self._connection.execute("BEGIN")  # one moment of a record that may be being written
+            try:
+                sound, why = self._sound("transitions", self._beside())
+                for table in ("events", "tasks", "landscapes"):
+                    why = why or self._sound(table, {})[1]
+            finally:
+                if not transacted:
+                    self._connection.execute("ROLLBACK")
+        if not why:
+            return None
+        self._end = sound
+        return DamagedError(self.path, why, sound)
+
+    def _beside(self) -> dict[int, list[Any]]:
+        """What the digests of transitions cover besides these, by step."""
+        beside: defaultdict[int, list[Any]] = defaultdict(list)
+        with suppress(sqlite3.DatabaseError):  # what cannot be read is missing then
+            for row in self._connection.execute("SELECT * FROM episodes ORDER BY episode"):
+                beside[row[1]].extend(row)
+            for step, *row in self._connection.execute("SELECT * FROM metrics ORDER BY step, name"):
+                beside[step].extend(row)
+        return beside
+
+    def _sound(self, table: str, beside: dict[int, list[Any]]) -> tuple[int, str]:
+        """How many rows are as they were written, from the first on, and why it is no more; nothing if all are."""
+        number, before, one = 0, b"", f"row {{}} of {table}"
+        try:
+            for *row, digest in self._connection.execute(f"SELECT * FROM {table} ORDER BY 1"):
+                if row[0] != number:
+                    return (
+                        number,
+                        f"{one.format(min(row[0], number))} is {'missing' if row[0] > number else 'too many'}",
+                    )
+                more = beside.pop(number, [])
+                if _digest(before, [*row, *more]) != digest:
+                    return number, f"{one.format(number)}{', or what belongs to it,' * bool(more)} was changed"
+                number, before = number + 1, digest
+            last = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            return number, f"{one.format(number)}: {error}"
+        if number != (0 if last is None else last[0] + 1):
+            return number, f"{one.format(number)} is missing"
+        return number, f"an episode or a metric belongs to no row of {table}" if beside else ""
+
+    def _append(self, table: str, row: Sequence[Any], beside: Sequence[Any] = ()) -> int:
+        """Add a row to those of a table; its number. The digest covers also what is `beside` it."""
+        question = f"SELECT seq, digest FROM sqlite_sequence s LEFT JOIN {table} t ON t.rowid = seq WHERE s.name = ?"
+        last, before = self._connection.execute(question, (table,)).fetchone() or (-1, b"")
+        if before is None:
+            raise self.damage() or DamagedError(self.path, f"row {last} of {table} is missing", self.steps)
+        own = (last + 1, *row)
+        values = (*own, _digest(before, [*own, *beside]))
+        self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
+        return last + 1
+
+    def digest(self, steps: int) -> bytes:
+        """Of the first so many steps."""
+        rows = self._rows("SELECT digest FROM transitions WHERE step = ?", steps - 1)
+        return rows[0][0] if rows else b""
+
+    @property
+    def config(self) -> str:
+        """Of the run, as it was when it began."""
+        rows = self._rows("SELECT value FROM about WHERE name = 'config'")
+        return rows[0][0] if rows else ""
+
     def write(
         self,
-        step: Step | None = None,
+        step: Step,
         *,
         episode: Episode | None = None,
         told: bool = False,
-        metrics: Mapping[int, Mapping[str, float]] | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> None:
         """Keep what a step brought, all of it or nothing: the transition, its episode if it is the first of one, and
-        metrics by the step that they belong to. Metrics that are there already are replaced. A step that the explorer
-        is only `told` of comes on top of those that the run was to have."""
+        its metrics. A step that the explorer is only `told` of comes on top of those that the run was to have."""
+        begun = () if episode is None else (*episode, int(told))
+        row = (*step[1:4], _real(step.reward), int(step.terminated), int(step.truncated))
+        own = sorted((name, _real(value)) for name, value in (metrics or {}).items())
         with _complaining(self.path), self._transaction() as connection:
-            if episode is not None:
-                connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?)", episode)
-                if told:
-                    connection.execute("INSERT INTO told VALUES (?)", (episode.episode,))
-            if step is not None:
-                connection.execute("INSERT INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)", step)
-                if told:
-                    connection.execute("UPDATE about SET value = value + 1 WHERE name = 'steps'")
-            for at, own in (metrics or {}).items():
-                rows = [(at, name, value) for name, value in own.items()]
-                connection.executemany("INSERT OR REPLACE INTO metrics VALUES (?, ?, ?)", rows)
+            if begun:
+                connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?, ?)", begun)
+            number = self._append("transitions", row, [*begun, *(x for pair in own for x in pair)])
+            if number != step.step:
+                raise DamagedError(self.path, f"it has {number} steps where {step.step} were expected", number)
+            if told:
+                connection.execute("UPDATE about SET value = value + 1 WHERE name = 'steps'")
+            connection.executemany("INSERT INTO metrics VALUES (?, ?, ?)", [(number, *pair) for pair in own])
 
     def note(self, kind: str, text: str, *, at: int | None = None) -> None:
         """Keep an event."""
         step = self.steps if at is None else at
-        with _complaining(self.path), self._transaction() as connection:
-            connection.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", (step, _now(), kind, text))
+        with _complaining(self.path), self._transaction():
+            self._append("events", (step, _now(), kind, text))
 
     def solved(
         self, task: str, *, seed: int, settings: Any, report: Any, returns: list[float], step: int | None = None
     ) -> None:
         """Keep what came of a task that was solved from the first `step` transitions, or all of them."""
-        row = (
-            self.steps if step is None else step,
-            _now(),
-            task,
-            seed,
-            json.dumps(settings),
-            json.dumps(report),
-            json.dumps(returns),
-        )
-        with _complaining(self.path), self._transaction() as connection:
-            connection.execute("INSERT INTO tasks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
+        told = (json.dumps(settings), json.dumps(report), json.dumps(returns))
+        with _complaining(self.path), self._transaction():
+            self._append("tasks", (self.steps if step is None else step, _now(), task, seed, *told))
 
     def survey(self, step: int, tables: Mapping[str, np.ndarray]) -> None:
-        """Keep what models knew at a step, tables of numbers by name, in place of what was kept of it."""
-        rows = [(step, name, *table.shape, table.astype("<f4").tobytes()) for name, table in tables.items()]
-        if rows:
-            with _complaining(self.path), self._transaction() as connection:
-                connection.executemany("INSERT OR REPLACE INTO landscapes VALUES (?, ?, ?, ?, ?)", rows)
+        """Keep what models knew at a step, tables of numbers by name, unless it is kept already."""
+        with _complaining(self.path), self._transaction():
+            known = self.landscapes(step)
+            for name, table in tables.items():
+                if name not in known:
+                    self._append("landscapes", (step, name, *table.shape, table.astype("<f4").tobytes()))
 
     def landscapes(self, step: int) -> dict[str, np.ndarray]:
         """What models knew at a step, by name; nothing if it was not kept."""
@@ -219,8 +307,6 @@ class Record:
     @property
     def surveyed(self) -> list[int]:
         """Steps of which it is kept what models knew."""
-        if not self._has("landscapes"):
-            return []
         return [int(self._number(step)) for (step,) in self._rows("SELECT DISTINCT step FROM landscapes ORDER BY step")]
 
     def settle(self) -> None:
@@ -253,28 +339,28 @@ class Record:
     @property
     def steps(self) -> int:
         """Transitions kept."""
-        return self._value("SELECT COALESCE(MAX(step) + 1, 0) FROM transitions")
+        return min(self._end, self._rows("SELECT COALESCE(MAX(step) + 1, 0) FROM transitions")[0][0])
 
     def last_episode(self) -> Episode | None:
         """The latest that began; None before the first."""
         rows = self._rows("SELECT * FROM episodes ORDER BY episode DESC LIMIT 1")
-        return next((Episode(*row) for row in rows), None)
+        return next((Episode(*row[:-1]) for row in rows), None)
 
     def episodes(self, first: int = 0) -> Iterator[Episode]:
         """Episodes in their order, from one on."""
-        return (
-            Episode(*row) for row in self._rows("SELECT * FROM episodes WHERE episode >= ? ORDER BY episode", first)
-        )
+        rows = self._rows("SELECT * FROM episodes WHERE episode >= ? ORDER BY episode", first)
+        return (Episode(*row[:-1]) for row in rows)
 
     @property
     def told(self) -> set[int]:
         """Episodes that the explorer was told of, and not asked in."""
-        return {episode for (episode,) in self._rows("SELECT episode FROM told")} if self._has("told") else set()
+        return {episode for (episode,) in self._rows("SELECT episode FROM episodes WHERE told")}
 
     def transitions(self, first: int = 0) -> Iterator[Step]:
         """Transitions in their order, from one on."""
-        while rows := self._rows("SELECT * FROM transitions WHERE step >= ? ORDER BY step LIMIT ?", first, CHUNK):
-            for step, episode, action, following, reward, terminated, truncated in rows:
+        question = "SELECT * FROM transitions WHERE step >= ? AND step < ? ORDER BY step LIMIT ?"
+        while rows := self._rows(question, first, self._end, CHUNK):
+            for step, episode, action, following, reward, terminated, truncated, _ in rows:
                 kinds = (
                     (step, int),
                     (episode, int),
@@ -308,13 +394,6 @@ class Record:
             except (ValueError, TypeError, RecursionError):
                 raise InputError(f"{self.path} has a task that cannot be read: the record is damaged") from None
 
-    def _has(self, table: str) -> bool:
-        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", table))
-
-    def _value(self, question: str) -> Any:
-        with _complaining(self.path):
-            return self._connection.execute(question).fetchone()[0]
-
     def _rows(self, question: str, *given: Any) -> list[tuple[Any, ...]]:
         with _complaining(self.path):
             return self._connection.execute(question, given).fetchall()
@@ -339,10 +418,29 @@ class Record:
 
 def _connected(uri: str, power_safe: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30.0, check_same_thread=False)
+    connection.text_factory = _text
     # A record may come from a stranger: its schema is not trusted with functions or writable internals.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute(f"PRAGMA synchronous = {'FULL' if power_safe else 'NORMAL'}")
     return connection
+
+
+def _text(data: bytes) -> str:
+    """Damaged words are read too, so that their digest tells."""
+    return data.decode(errors="surrogateescape")
+
+
+def _real(value: float) -> float | None:
+    """A number as SQLite gives it back: nothing for NaN, and no negative zero."""
+    return None if math.isnan(value) else float(value) + 0.0
+
+
+def _digest(before: bytes, values: Sequence[Any]) -> bytes:
+    """Of a row, and of those before it, whose digest is given."""
+    data = [value for value in values if isinstance(value, bytes)]
+    rest = [len(value) if isinstance(value, bytes) else value for value in values]
+    # Unlike `repr`, `ascii` is the same in every version of Python.
+    return hashlib.blake2b(b"".join((before, ascii(rest).encode(), *data)), digest_size=8).digest()
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """What a run has lived through, lived through again: from a checkpoint and the record, without the environment."""
 
+import hashlib
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -12,7 +14,7 @@ from maxplore.devices import DevicesError
 from maxplore.errors import InputError
 from maxplore.explorer import Experience, Explorer, load_file
 from maxplore.runs.coded import decoded, encoded
-from maxplore.runs.directory import Folder
+from maxplore.runs.directory import Folder, RunConfig
 from maxplore.runs.record import Record
 
 
@@ -22,7 +24,7 @@ def restored(directory: Path, *, devices: int = 1) -> Explorer:
     config = folder.read_config()
     with Record.read(folder.record) as record:
         spaces = folder.spaces(config)
-        explorer, first = newest(folder, record, spaces, warnings.warn, devices=devices)
+        explorer, first = newest(folder, config, record, warnings.warn, devices=devices)
         for _ in relived(explorer, record, spaces, first):
             pass
     return explorer
@@ -60,19 +62,24 @@ def lived(record: Record, spaces: Spaces, first: int = 0) -> Iterator[tuple[Expe
         before = following
 
 
+def known(config: RunConfig, record: Record, steps: int) -> str:
+    """A digest of all that an explorer knows after so many steps: what was asked, and D."""
+    asked = (config.env, config.env_kwargs, config.method, config.preset, config.seed, config.horizon, config.settings)
+    return hashlib.blake2b(json.dumps(asked).encode() + record.digest(steps), digest_size=8).hexdigest()
+
+
 def newest(
-    folder: Folder, record: Record, spaces: Spaces, warn: Callable[[str], Any], *, devices: int = 1
+    folder: Folder, config: RunConfig, record: Record, warn: Callable[[str], Any], *, devices: int = 1
 ) -> tuple[Explorer, int]:
-    """The explorer of the newest checkpoint that can be read and is no newer than the record, and its step."""
-    steps = record.steps
+    """The explorer of the newest checkpoint that is sound and no newer than the record, and its step."""
+    steps, spaces = record.steps, folder.spaces(config)
     passed: list[str] = []
     for step, file in folder.all_checkpoints():
         try:
             if step > steps:
                 raise InputError(f"{file} is of step {step}, and the record ends at {steps}")
-            explorer = load_file(file, lived=(own for own, *_ in lived(record, spaces)), devices=devices)
-            if explorer.steps != step:
-                raise InputError(f"{file} has {explorer.steps} steps, expected {step}")
+            rows = (own for own, *_ in lived(record, spaces))
+            explorer = load_file(file, lived=rows, known=known(config, record, step), devices=devices)
         except DevicesError:
             raise  # which is not the file's fault
         except InputError as error:
@@ -81,7 +88,8 @@ def newest(
         for text in passed:
             warn(text)
         return explorer, step
-    raise InputError(f"{folder.checkpoints} has no checkpoint that can be read: the run cannot go on")
+    why = f"{folder.checkpoints} has no checkpoint that can be read: the run cannot go on"
+    raise InputError(f"{why}, but its {steps} steps are sound, maxplore export {folder.path} --to npz keeps them")
 
 
 def relived(explorer: Explorer, record: Record, spaces: Spaces, first: int) -> Iterable[bool]:

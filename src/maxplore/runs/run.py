@@ -27,10 +27,10 @@ from maxplore.errors import InputError
 from maxplore.exploit import TaskPolicy
 from maxplore.explorer import Explorer
 from maxplore.runs.coded import checked, decoded, encoded
-from maxplore.runs.directory import Folder, RunConfig, versions
+from maxplore.runs.directory import Folder, RunConfig, as_text, versions
 from maxplore.runs.plain import setting_to_plain, space_to_plain
 from maxplore.runs.record import Episode, Record, Step
-from maxplore.runs.reliving import newest, relived
+from maxplore.runs.reliving import known, newest, relived
 from maxplore.runs.watchdog import Watchdog, check_limit
 
 KEPT = 3
@@ -197,13 +197,16 @@ class Run:
             stack.enter_context(folder.locked())
             self._watchdog = Watchdog(config.step_limit)
             stack.callback(self._watchdog.close)
-            opened = Record.create if fresh else Record.open
-            self.record = stack.enter_context(opened(folder.record, power_safe=config.power_safe))
+            own = {"power_safe": config.power_safe}
+            record = (
+                Record.create(folder.record, as_text(config), **own) if fresh else Record.open(folder.record, **own)
+            )
+            self.record = stack.enter_context(record)
             if explorer is not None:
                 self.explorer, self._kept = explorer, 0
                 self.record.aim(steps)
                 self._note_devices(devices or 1)
-                explorer.save_file(folder.checkpoint(0), with_history=False)
+                explorer.save_file(folder.checkpoint(0), known=known(config, self.record, 0))
                 folder.write_config(config)  # last of all: a folder with a config is a run
             else:
                 self.explorer, self._kept = self._return(devices)
@@ -290,7 +293,8 @@ class Run:
             self.record.survey(self.steps, self.explorer.survey())
         self.record.settle()  # a checkpoint never knows more than the record
         if self.steps != self._kept:
-            self.explorer.save_file(self.folder.checkpoint(self.steps), with_history=False)
+            own = known(self.config, self.record, self.steps)
+            self.explorer.save_file(self.folder.checkpoint(self.steps), known=own)
             self._kept = self.steps
         for _, old in self.folder.all_checkpoints()[KEPT:]:
             old.unlink(missing_ok=True)
@@ -322,9 +326,8 @@ class Run:
         metrics = self._metrics(number)
         self.record.write(row, episode=first, metrics=metrics)
         self._episode, self._first = here, None
-        for at, values in metrics.items():
-            for sink in self.sinks:
-                sink.write(at, values)
+        for sink in self.sinks if metrics else ():
+            sink.write(number, metrics)
         self.explorer.tell(before, action, following, terminated=ended, truncated=cut, reward=paid)
         self._observation = None if ended or cut else following
         if ended or cut:
@@ -341,8 +344,8 @@ class Run:
             raise InputError(f"reward is {paid}, expected a finite number")
         return following, paid, ended, cut
 
-    def _metrics(self, number: int) -> dict[int, dict[str, float]]:
-        """What there is to tell that was not told yet, by the step that it belongs to."""
+    def _metrics(self, number: int) -> dict[str, float]:
+        """What there is to tell that was not told yet."""
         latest = self.explorer.latest
         if latest is None:  # there are no rounds, or none yet
             latest = {"step": float(number)}
@@ -355,7 +358,7 @@ class Run:
         if str(latest) == str(self._told):  # NaN is like NaN here
             return {}
         self._told = latest
-        return {number: {name: value for name, value in latest.items() if name != "step"}}
+        return {name: value for name, value in latest.items() if name != "step"}
 
     def _note_devices(self, count: int) -> None:
         """Keep on how many devices the run goes on, if that is news."""
@@ -387,7 +390,7 @@ class Run:
             )
         texts: list[str] = []
         count = self._as_before() if devices is None else devices
-        explorer, first = newest(folder, record, spaces, texts.append, devices=count)
+        explorer, first = newest(folder, self.config, record, texts.append, devices=count)
         self._note_devices(count)
         explorer.meet(self.env)
         for draft in folder.drafts():
