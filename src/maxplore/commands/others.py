@@ -102,6 +102,6 @@ def export(asked: cli.Export) -> int:
             exporting.to_minari(record, *spaces, out, name, env_id=config.env, env_kwargs=config.env_kwargs)
             done = f"{name} is written to {out}: MINARI_DATASETS_PATH={out} lets Minari find it"
     if damage is not None:
-        raise InputError(f"{damage.found}; of these alone {done}")
+        raise InputError(f"{damage.found}, and only these exported: {done}")
     say(done)
     return 0
