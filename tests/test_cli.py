@@ -318,7 +318,7 @@ DIRECTORY = {
     ),
     "numbers that are words": (
         lambda run: sql(run, "UPDATE transitions SET action = 7 WHERE step = 3"),
-        ["export", "{run}", "--to", "npz"],
+        ["report", "{run}"],
         "damaged",
     ),
     "a task of no form": (
