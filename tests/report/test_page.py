@@ -20,6 +20,7 @@ from maxplore.report.landscape import charted, smoothed
 from maxplore.report.story import Story, thinned, told
 from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
+from tests.rewriting import rewritten
 
 NASTY = "</script><img src=x onerror=alert(1)>\"'&\u2028${1}"
 """Of a stranger who means no good."""
@@ -79,14 +80,8 @@ def test_a_run_on_a_chain_is_a_graph(chain):
 def test_other_numbered_states_are_a_table_of_colours(chain, tmp_path):
     """The same run, as if action 0 had jumped from state 1 to state 5."""
     path = shutil.copytree(chain, tmp_path / "run")
-    (path / "run.sqlite").unlink()
-    with Record.read(chain / "run.sqlite") as old, Record.create(path / "run.sqlite", old.config) as new:
-        begins = {episode.first_step: episode for episode in old.episodes()}
-        for row in old.transitions():
-            jump = row._replace(next_observation=np.int64(5).tobytes())
-            new.write(row if row.step else jump, episode=begins.get(row.step))
-        for step in old.surveyed:
-            new.survey(step, old.landscapes(step))
+    five = np.int64(5).tobytes()
+    rewritten(path, row=lambda step: step if step.step else step._replace(next_observation=five))
     kinds = [own.get("class") for _, own in read(path).tags]
     assert kinds.count("pair") == 12
     assert "node" not in kinds

@@ -19,6 +19,7 @@ from maxplore.models.gaussian import Gaussian, GaussianConfig, GaussianEnsemble
 from maxplore.runs import run as running
 from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
+from tests.rewriting import rewritten
 
 
 def kept(path):
@@ -81,14 +82,7 @@ def test_a_survey_changes_nothing_and_can_be_had_again(car):
 def test_one_that_died_before_it_was_kept_is_made_up_for(car, tmp_path):
     """As after a kill: all landscapes but the first two are missing, and so are the checkpoints."""
     path = shutil.copytree(car, tmp_path / "run")
-    (path / "run.sqlite").unlink()
-    with Record.read(car / "run.sqlite") as old, Record.create(path / "run.sqlite", old.config) as new:
-        begins, metrics = {episode.first_step: episode for episode in old.episodes()}, list(old.metrics())
-        for row in old.transitions():
-            own = {name: value for step, name, value in metrics if step == row.step}
-            new.write(row, episode=begins.get(row.step), metrics=own)
-        for step in (20, 40):
-            new.survey(step, old.landscapes(step))
+    rewritten(path, surveyed=40)
     for step in (60, 80):
         Folder(path).checkpoint(step).unlink()
     with running.resumed(path):
