@@ -9,14 +9,17 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from tyro.conf import Positional, UseAppendAction, subcommand
+
+from maxplore_start import INTERRUPTED
 
 Progress = Literal["auto", "bar", "json", "quiet"]
 Engine = Literal["local", "ray"]
@@ -233,12 +236,27 @@ WRONG = 2
 """Exit status of what cannot be done as asked."""
 
 
+UNREAD = 141
+"""Exit status of what ended because nobody read its output any more: that of other programs in a pipe."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line. Bad input gets one line and a non-zero exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a folder may have any name
     try:
-        return _main(list(sys.argv[1:] if arguments is None else arguments))
+        status = _main(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:
-        return 130
+        status = INTERRUPTED
+    except BrokenPipeError:
+        status = UNREAD
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries once more when it ends
+        status = status or UNREAD
+    return status
 
 
 def _main(typed: list[str]) -> int:
@@ -251,15 +269,26 @@ def _main(typed: list[str]) -> int:
         command, settings = parsed(typed or ["--help"])
     except WrongError as wrong:
         return _refused(str(wrong))
-
-    from maxplore import commands  # from here on things are heavy
-    from maxplore.errors import InputError
+    except SystemExit:  # help was shown
+        return 0
 
     try:
-        return commands.run(command, settings)
+        from maxplore import commands  # from here on things are heavy
+        from maxplore.errors import InputError
+        from maxplore.runs.interrupt import heard, obey
+    except Exception as error:
+        if os.environ.get("MAXPLORE_DEBUG"):
+            raise
+        return _refused(f"it cannot start here ({type(error).__name__}: {error})")
+
+    try:
+        with heard():
+            status = commands.run(command, settings)
+            obey()
+        return status
     except (InputError, OSError) as error:
         return _refused(str(error))
-    except Exception as error:  # nobody is shown a traceback that did not ask for one
+    except (Exception, SystemExit) as error:  # nobody is shown a traceback that did not ask for one
         if os.environ.get("MAXPLORE_DEBUG"):
             raise
         _refused(f"{type(error).__name__}: {error} (a mistake of maxplore's own? MAXPLORE_DEBUG=1 shows where)")
@@ -278,7 +307,7 @@ def parsed(typed: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     """The command and the method's own settings; a `WrongError` if there is no sense in it."""
     complaint = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.redirect_stderr(complaint), _wide_enough():
             command, rest = tyro.cli(
                 Command, args=list(typed), prog="maxplore", description=ABOUT, return_unknown_args=True
             )
@@ -291,6 +320,26 @@ def parsed(typed: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         name = next(iter(settings)).replace("_", "-")
         raise WrongError(f"--{name} is not an option of `maxplore {type(command).__name__.lower()}`: see its --help")
     return command, settings
+
+
+@contextlib.contextmanager
+def _wide_enough() -> Generator[None]:
+    """Have help laid out for some columns at the least: in very few, tyro never ends."""
+    given = os.environ.get("COLUMNS")
+    if shutil.get_terminal_size().columns >= NARROWEST:
+        yield
+        return
+    os.environ["COLUMNS"] = str(NARROWEST)
+    try:
+        yield
+    finally:
+        del os.environ["COLUMNS"]
+        if given is not None:
+            os.environ["COLUMNS"] = given
+
+
+NARROWEST = 40
+"""Columns that help is laid out for at the least."""
 
 
 def _settings(rest: Sequence[str]) -> dict[str, Any]:
@@ -335,9 +384,3 @@ def _in_one_line(box: str) -> str:
 def _refused(reason: str) -> int:
     sys.stderr.write(f"maxplore: {' '.join(reason.split())}\n")
     return WRONG
-
-
-if __name__ == "__main__":
-    from maxplore_cli import main as imported  # its commands are those that the package knows
-
-    sys.exit(imported())

@@ -1,6 +1,7 @@
 """What people type: the right thing done, and one clear line for everything else."""
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -162,6 +163,14 @@ def test_data_as_arrays(run, tmp_path):
 def test_help_shows_the_defaults_and_is_no_error(words, capsys):
     assert typed(*words) == 0
     assert "usage: maxplore" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", [1, 5, 20])
+def test_help_ends_on_the_narrowest_terminal(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert typed("explore", "--help") == 0
+    assert "--progress" in capsys.readouterr().out
+    assert os.environ["COLUMNS"] == str(columns)
 
 
 def test_list_names_everything(capsys):
@@ -351,6 +360,11 @@ DIRECTORY = {
         lambda run: put(run / "bad.py", "def home(s, a, s2):\n    return 1.0 if s > 0 else 0.0\n"),
         ["exploit", "{run}", "--reward", "{run}/bad.py:home"],
         "reward",
+    ),
+    "a reward that leaves": (
+        lambda run: put(run / "bad.py", "def home(s, a, s2):\n    raise SystemExit(0)\n"),
+        ["exploit", "{run}", "--reward", "{run}/bad.py:home"],
+        "SystemExit",
     ),
     "unknown setting of a task": (lambda run: None, ["exploit", "{run}", "--task", "chain", "--gamma", "1"], "gamma"),
     "negative episodes": (lambda run: None, ["exploit", "{run}", "--task", "chain", "--episodes", "-1"], "episodes"),

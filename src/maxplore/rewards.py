@@ -58,7 +58,7 @@ def inner(
     state, action = (jax.ShapeDtypeStruct(x.entry.shape, x.entry.dtype) for x in (observations, actions))
     try:
         program = jax.make_jaxpr(own)(state, action, state)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # the user's own code may raise anything
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
             f"{name} cannot be compiled ({type(error).__name__}: {reason}): write it for one transition in jax.numpy, "

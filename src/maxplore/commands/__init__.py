@@ -7,12 +7,20 @@ import maxplore_cli as cli
 from maxplore import stalls
 from maxplore.cache import use_compilation_cache
 from maxplore.commands import exploring, listing, others, rehearsing, solving, sweeping
+from maxplore.commands.say import status_of
 
 
 def run(command: Any, settings: Mapping[str, Any]) -> int:
     """Do what was asked; the exit status."""
     use_compilation_cache()
     stalls.end_process("what is on record is kept: the same command goes on, or begins anew; a run: maxplore resume")
+    try:
+        return _run(command, settings)
+    except KeyboardInterrupt as ended:
+        return status_of(ended)
+
+
+def _run(command: Any, settings: Mapping[str, Any]) -> int:
     match command:
         case cli.Explore():
             return exploring.explore(command, settings)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import maxplore_cli as cli
-from maxplore.commands.say import say, say_json, warn
+from maxplore.commands.say import UnreadError, say, say_json, status_of, warn
 from maxplore.errors import InputError
 from maxplore.progress import shown
 from maxplore.runs import run as running
@@ -82,8 +82,8 @@ def reopened(path: Path, again: str, *, devices: int | None = None) -> Run | int
         except running.MisbehavedError as error:
             warn(str(error))
             return MISBEHAVED
-        except KeyboardInterrupt:
-            return _interrupted(again)
+        except KeyboardInterrupt as ended:
+            return _interrupted(ended, again)
     run.again = again
     return run
 
@@ -94,22 +94,31 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
     run.sinks.append(Scalars(run.folder.tensorboard))
     if asked.wandb is not None:
         run.sinks.append(Wandb(asked.wandb, path.resolve().name, asdict(run.config), resume_id=run.config.name))
-    begun = run.steps
-    with interruptible() as stopped, _showing(run, steps, asked.progress) as show:
+    begun, unread = run.steps, False
+
+    def told(progress: Progress) -> None:
+        nonlocal unread
         try:
-            whole = run.explore(steps, show=show, stop=stopped)
-        except running.MisbehavedError as error:
-            warn(str(error))
-            return MISBEHAVED
-        except KeyboardInterrupt:
-            return _interrupted(run.again)
+            show(progress)
+        except UnreadError:
+            unread = True
+
+    try:
+        with interruptible() as stopped, _showing(run, steps, asked.progress) as show:
+            whole = run.explore(steps, show=told, stop=lambda: stopped() or unread)
+    except running.MisbehavedError as error:
+        warn(str(error))
+        return MISBEHAVED
+    except KeyboardInterrupt as ended:
+        return _interrupted(ended, run.again)
     draw(run.record, run.folder.figures / "learning.png")
     if asked.video:
         _film_last(run)
     summary = {"run": str(path), "steps": run.steps, "episodes": run.episode, "coverage": run.explorer.coverage}
     if not whole:
-        warn(f"interrupted after {run.steps} of {steps} steps, all kept: maxplore resume {path}")
-        return INTERRUPTED
+        why = "nobody reads the output any more: ended" if unread else "interrupted"
+        warn(f"{why} after {run.steps} of {steps} steps, all kept: maxplore resume {path}")
+        return cli.UNREAD if unread else INTERRUPTED
     if asked.progress == "json":
         say_json({"event": "done", **summary})
     else:
@@ -120,9 +129,9 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
     return 0
 
 
-def _interrupted(again: str) -> int:
+def _interrupted(ended: KeyboardInterrupt, again: str) -> int:
     warn(f"interrupted at once; every step is kept: {again}")
-    return INTERRUPTED
+    return status_of(ended)
 
 
 def _check_extras(env: str, kwargs: Mapping[str, Any], asked: cli.Explore | cli.Resume) -> None:
@@ -136,10 +145,10 @@ def _check_extras(env: str, kwargs: Mapping[str, Any], asked: cli.Explore | cli.
 
 
 @contextmanager
-def _showing(run: Run, steps: int, how: cli.Progress) -> Generator[Callable[[Progress], None] | None]:
+def _showing(run: Run, steps: int, how: cli.Progress) -> Generator[Callable[[Progress], None]]:
     """How a run's progress is told."""
     if how == "quiet":
-        yield None
+        yield lambda _: None
     elif how == "json":
         told: dict[str, float] | None = None
 

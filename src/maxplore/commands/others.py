@@ -7,12 +7,11 @@ import re
 import jax
 
 import maxplore_cli as cli
-from maxplore.commands.say import say, warn
+from maxplore.commands.say import say, status_of, warn
 from maxplore.commands.sweeping import SOME_FAILED, engine_named, usual_out
 from maxplore.errors import InputError
 from maxplore.runs import export as exporting
 from maxplore.runs.directory import Folder
-from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.runs.record import Record
 
 
@@ -40,11 +39,11 @@ def reproduce(asked: cli.Reproduce) -> int:
                 say(f"{name}: {EXPERIMENTS[name].title}")
             try:
                 summary = run(name, out, size, say=say, engine=engine)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as ended:
                 warn(
                     f"interrupted; what runs and settings of grids have done is kept in {out}: the same command goes on"
                 )
-                return INTERRUPTED
+                return status_of(ended)
             for claim in summary["claims"]:
                 verdict = "holds" if claim["holds"] else "DOES NOT HOLD"
                 between = f" [{', '.join(map(str, claim['interval']))}]" if "interval" in claim else ""

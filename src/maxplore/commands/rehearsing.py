@@ -6,12 +6,11 @@ from typing import Any
 
 import maxplore_cli as cli
 from maxplore.commands.exploring import MISBEHAVED, reopened
-from maxplore.commands.say import say, warn
+from maxplore.commands.say import say, status_of, warn
 from maxplore.errors import InputError
 from maxplore.exploit import Rehearsed
 from maxplore.exploit import rehearse as rehearsals
 from maxplore.runs.directory import Folder
-from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.runs.record import Record
 from maxplore.runs.run import MisbehavedError, Run
 
@@ -48,9 +47,9 @@ def rehearse(asked: cli.Rehearse, settings: Mapping[str, Any]) -> int:
         except MisbehavedError as error:
             warn(str(error))
             return MISBEHAVED
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as ended:
             warn(f"interrupted; every step is kept, the round that was under way begins anew: {run.again}")
-            return INTERRUPTED
+            return status_of(ended)
         say(f"{path}: {run.steps} steps ({run.steps - first} of them now), {asked.rounds} rounds in all")
     return 0
 

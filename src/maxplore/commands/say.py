@@ -4,19 +4,36 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
+
+import maxplore_cli as cli
+from maxplore.runs.interrupt import INTERRUPTED
+
+
+class UnreadError(KeyboardInterrupt):
+    """Nobody reads the output any more, as when it goes to `head`: the command ends, as by Ctrl-C."""
+
+
+def status_of(ended: KeyboardInterrupt) -> int:
+    """The exit status of a command that this has ended."""
+    return cli.UNREAD if isinstance(ended, UnreadError) else INTERRUPTED
 
 
 def say(line: str) -> None:
     """A line of the result."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise UnreadError from None
 
 
 def warn(line: str) -> None:
     """A line beside the result."""
-    sys.stderr.write(f"maxplore: {' '.join(line.split())}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # where stderr has gone the way of stdout
+        sys.stderr.write(f"maxplore: {' '.join(line.split())}\n")
+        sys.stderr.flush()
 
 
 def say_json(values: Mapping[str, Any]) -> None:

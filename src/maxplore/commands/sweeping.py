@@ -10,9 +10,8 @@ from rich.live import Live
 
 import maxplore_cli as cli
 from maxplore.checks import counted
-from maxplore.commands.say import say, warn
+from maxplore.commands.say import say, status_of, warn
 from maxplore.errors import InputError
-from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.sweep import Engine, Keeper, Local, run_all, status, study
 from maxplore.sweep.gather import gather
 from maxplore.sweep.status import FAILED, Status
@@ -38,9 +37,9 @@ def sweep(asked: cli.Sweep) -> int:
             outcomes = run_all(
                 planned.trials, out, engine=engine, workers=asked.workers, say=say, show=show, keeper=keeper
             )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as ended:
         warn(f"interrupted; every step is kept in {out}: the same command goes on")
-        return INTERRUPTED
+        return status_of(ended)
     now = status.read(planned.trials, out, keeper)
     say(f"{now.summary}; gathered in {gather(now, out)}")
     return 0 if all(outcome.ended for outcome in outcomes) else SOME_FAILED

@@ -57,7 +57,7 @@ def page(folders: Sequence[Folder], place: Path | None = None) -> str:
         f"<section><h2>How it learned</h2>{curves.drawn(stories)}</section>{'' if alone else came}{''.join(sections)}"
         f"{embedded('data', {'palette': svg.PALETTE, 'runs': data})}</main>"
     )
-    version = hashlib.sha256(main.encode()).hexdigest()[:16] if place is None else ""
+    version = hashlib.sha256(main.encode(errors="backslashreplace")).hexdigest()[:16] if place is None else ""
     return document(f"maxplore: {title}", main, version=version)
 
 

@@ -71,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, live.version)
 
     def _answer(self, status: HTTPStatus, text: str, kind: str = "text/plain") -> None:
-        body = text.encode()
+        body = text.encode(errors="backslashreplace")  # a folder may have any name
         self.send_response(status)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first is noticed at the next good moment, the second obeyed at once."""
+"""Ctrl-C: while a run explores, the first is noticed at the next good moment, the second obeyed at once."""
 
 import signal
 import sys
@@ -6,8 +6,32 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-INTERRUPTED = 130
-"""Exit status of what was stopped by Ctrl-C."""
+from maxplore_start import INTERRUPTED as INTERRUPTED  # where nothing heavy is imported
+
+_asked = False
+"""Whether there was a Ctrl-C since `heard` began."""
+
+
+@contextmanager
+def heard() -> Generator[None]:
+    """Ctrl-C raises a `KeyboardInterrupt`, and is remembered: a callback, a finaliser or the user's code may swallow
+    that, and then `obey` raises another."""
+    global _asked
+    _asked = False
+
+    def interrupt(*_: Any) -> None:
+        global _asked
+        _asked = True
+        raise KeyboardInterrupt
+
+    with _handled(interrupt):
+        yield
+
+
+def obey() -> None:
+    """Raise a `KeyboardInterrupt` if one was swallowed."""
+    if _asked:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -22,8 +46,15 @@ def interruptible() -> Generator[Callable[[], bool]]:
         asked = True
         sys.stderr.write("maxplore: finishing this step; Ctrl-C again ends at once, and the run can still be resumed\n")
 
-    before = signal.signal(signal.SIGINT, notice)
-    try:
+    with _handled(notice):
+        obey()
         yield lambda: asked
+
+
+@contextmanager
+def _handled(handler: Callable[..., None]) -> Generator[None]:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
     finally:
         signal.signal(signal.SIGINT, before)

@@ -75,7 +75,8 @@ def made(env: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
     try:
         return gym.make(env, **kwargs)
     except (Exception, SystemExit) as error:  # an environment's own code may raise anything
-        near = ", ".join(get_close_matches(env, list(gym.registry), n=3, cutoff=0.6))
+        others = [] if env.rpartition(":")[2] in gym.registry else list(gym.registry)
+        near = ", ".join(get_close_matches(env, others, n=3, cutoff=0.6))
         hint = f"; is it one of {near}?" if near else ""
         raise InputError(f"the environment {env!r} cannot be made ({type(error).__name__}: {error}){hint}") from error
 

@@ -66,7 +66,7 @@ def replayed(env_id: str, env_kwargs: Mapping[str, Any], seed: int, actions: Ite
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it may draw what it does not declare; if not, that is said below
             env = gym.make(env_id, **kwargs)
-    except Exception as error:  # the environment's own
+    except (Exception, SystemExit) as error:  # the environment's own
         raise _undrawn(env_id, error) from error
     try:
         _blamed(env_id, lambda: env.reset(seed=seed))
@@ -84,21 +84,21 @@ def _blamed(env_id: str, do: Callable[[], Any]) -> Any:
     """What it gives, or an `InputError` that names the environment."""
     try:
         return do()
-    except Exception as error:  # the environment's own
+    except (Exception, SystemExit) as error:  # the environment's own
         raise InputError(f"{env_id} failed when it was replayed ({type(error).__name__}: {error})") from error
 
 
 def _drawn(env: gym.Env[Any, Any], env_id: str) -> np.ndarray:
     try:
         picture: Any = env.render()
-    except Exception as error:  # the environment's own, say for want of OpenGL
+    except (Exception, SystemExit) as error:  # the environment's own, say for want of OpenGL
         raise _undrawn(env_id, error) from error
     if not isinstance(picture, np.ndarray):
         raise InputError(f"{env_id} draws a {type(picture).__name__} with render_mode='rgb_array', expected an array")
     return picture
 
 
-def _undrawn(env_id: str, error: Exception) -> InputError:
+def _undrawn(env_id: str, error: BaseException) -> InputError:
     return InputError(
         f"{env_id} cannot be made and drawn with render_mode='rgb_array' ({type(error).__name__}: {error})"
     )

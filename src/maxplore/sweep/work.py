@@ -147,8 +147,9 @@ def main() -> int:
         return 0 if work(Trial.read(file), path) else INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (InputError, OSError) as error:
-        sys.stderr.write(f"{' '.join(str(error).split())}\n")
+    except (InputError, OSError, SystemExit) as error:
+        reason = f"SystemExit: {error}" if isinstance(error, SystemExit) else str(error)
+        sys.stderr.write(f"{' '.join(reason.split())}\n")
         return BUSY if isinstance(error, BusyError) else FAILED
 
 
