@@ -126,7 +126,7 @@ def main() -> None:
     before, now = angles[:60], angles[60:]
     print(f"angles from {now.min():.2f} to {now.max():.2f}, by hand {before.min():.2f} to {before.max():.2f}")
 
-    policy = explorer.exploit(half_way, horizon=60, solver_horizon=30)
+    policy = explorer.exploit(half_way, horizon=60)
     print(f"hold it half-way up: {policy.report}")
     servo.home()
     seen, paid = servo.read(), 0.0
