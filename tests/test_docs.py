@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -64,7 +66,13 @@ def blocks(page):
     return [(not apart, code) for apart, code in found]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_the_readme_reaches_its_goal_as_printed(tmp_path):
+    """With the options of a user's compiler. Ten seeds: `python benchmarks/readme.py`."""
+    command = [sys.executable, ROOT / "benchmarks" / "readme.py", "--seeds", "1", "--out", tmp_path]
+    subprocess.run(command, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "README.md" and blocks(page)])
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = GIVEN[page]() if page in GIVEN else {}
