@@ -43,9 +43,9 @@ if sys.argv[1] == "usual":
 env = gym.make("maxplore/HalfCheetah-v0")
 explorer = maxplore.Explorer(env.observation_space, env.action_space, seed=1)
 explorer.explore(env, 100, progress=False)
-begin = time.perf_counter()
+begin = time.perf_counter(), time.process_time()
 explorer.explore(env, 300, progress=False)
-print(time.perf_counter() - begin)
+print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 """
 
 
@@ -78,34 +78,40 @@ def programs() -> dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ..
     return {"fit": fit, "imagine": imagine, "solve": solve}
 
 
+Spent = dict[str, list[tuple[float, float]]]
+"""Seconds on the clock, and of processors, both ways."""
+
+
 def compared(function: Callable[..., Any], given: tuple[Any, ...], times: int) -> dict[str, float]:
     """Seconds of a call both ways, in turns."""
     ways = {"usual": eqx.filter_jit(function), "ours": eqx.filter_jit(function, compiler_options=OPTIONS)}  # pyright: ignore[reportCallIssue]
-    spent: dict[str, list[float]] = {name: [] for name in ways}
+    spent: Spent = {name: [] for name in ways}
     for number in range(times + 1):
         for name, way in ways.items():
-            begin = time.perf_counter()
+            begin = time.perf_counter(), time.process_time()
             jax.block_until_ready(way(*given))
             if number:  # the first compiles
-                spent[name].append(time.perf_counter() - begin)
+                spent[name].append((time.perf_counter() - begin[0], time.process_time() - begin[1]))
     return rated(spent)
 
 
-def rated(spent: dict[str, list[float]]) -> dict[str, float]:
-    """Medians, and the median of the ratios of neighbours."""
-    medians = {name: round(statistics.median(own), 5) for name, own in spent.items()}
-    ratios = [ours / usual for ours, usual in zip(spent["ours"], spent["usual"], strict=True)]
-    return {**medians, "ratio": round(statistics.median(ratios), 4)}
+def rated(spent: Spent) -> dict[str, float]:
+    """Medians on the clock; and the median of the ratios of neighbours, on the clock and of processors."""
+    medians = {name: round(statistics.median(wall for wall, _ in own), 5) for name, own in spent.items()}
+    neighbours = list(zip(spent["ours"], spent["usual"], strict=True))
+    wall, cpu = (statistics.median(ours[i] / usual[i] for ours, usual in neighbours) for i in (0, 1))
+    return {**medians, "ratio": round(wall, 4), "processor_ratio": round(cpu, 4)}
 
 
 def explored(rounds: int) -> dict[str, float]:
     """Seconds of 300 steps both ways, in turns."""
-    spent: dict[str, list[float]] = {"usual": [], "ours": []}
+    spent: Spent = {"usual": [], "ours": []}
     for _ in range(rounds):
         for name, own in spent.items():
             code = [sys.executable, "-c", EXPLORE, name]
             told = subprocess.run(code, capture_output=True, text=True, check=True, timeout=1200)
-            own.append(float(told.stdout))
+            wall, cpu = map(float, told.stdout.split())
+            own.append((wall, cpu))
     return rated(spent)
 
 

@@ -28,25 +28,27 @@ _TOP = get_opaque_trace_state()
 
 @overload
 def compiled(
-    function: Callable[Given, Result], /, *, by: Callable[..., Any] = ..., **options: Any
+    function: Callable[Given, Result], /, *, filtered: bool = ..., **options: Any
 ) -> Callable[Given, Result]: ...
 @overload
 def compiled(
-    *, by: Callable[..., Any] = ..., **options: Any
+    *, filtered: bool = ..., **options: Any
 ) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]: ...
 
 
-def compiled(function: Any = None, /, *, by: Callable[..., Any] = eqx.filter_jit, **options: Any) -> Any:
-    """Compile a function, as a decorator: with `equinox.filter_jit`, or `by=jax.jit` where microseconds count.
+def compiled(function: Any = None, /, *, filtered: bool = True, **options: Any) -> Any:
+    """Compile a function, as a decorator: with `equinox.filter_jit`, or if not `filtered` with `jax.jit`, which takes
+    arrays alone and spares microseconds.
 
-    A call returns when its program has ended. Inside other compiled code it is a part of that program.
+    A call returns when its program has ended. Inside other compiled code, or a transformation, it is a part of that.
 
     >>> compiled(lambda x: x + 1)(jax.numpy.ones(2)).tolist()
     [2.0, 2.0]
     """
     if function is None:
-        return lambda function: compiled(function, by=by, **options)
+        return lambda function: compiled(function, filtered=filtered, **options)
     name = getattr(function, "__name__", repr(function))
+    by = eqx.filter_jit if filtered else jax.jit
     inside = by(function, **options)
     alone: Any = None
 
@@ -59,16 +61,15 @@ def compiled(function: Any = None, /, *, by: Callable[..., Any] = eqx.filter_jit
             alone = by(function, compiler_options=compiler_options(), **options)
         with stalls.watched(name):
             result = alone(*given, **named)
-            return result if by is eqx.filter_jit else jax.block_until_ready(result)  # which waits by itself
+            return result if filtered else jax.block_until_ready(result)  # equinox waits by itself
 
     return call
 
 
 @cache
 def compiler_options() -> dict[str, Any]:
-    """What every compilation is told: nothing on other backends, or where XLA knows of no such scheduler."""
-    if jax.default_backend() != "cpu":
-        return {}
+    """What every compilation is told, whatever it is for: beside a GPU work may be given to the CPU. Nothing where XLA
+    knows of no such scheduler."""
     try:
         jax.jit(lambda: 0, compiler_options=OPTIONS).lower().compile()
     except jax.errors.JaxRuntimeError:

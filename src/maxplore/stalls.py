@@ -1,8 +1,9 @@
 """Notices compiled programs that never return: asleep in XLA, where no exception reaches and Ctrl-C is not heard.
 
-On the CPU backend a program that works uses the processor. One that did hardly so in a minute of time awake is stuck: a
-library call warns, a command ends with a status of its own (`end_process`). A suspended process is not awake.
-What other threads of Python do (a progress bar, the user's own) does not count as the program's work.
+On the CPU backend a program that works uses the processor, or waits for it while others have it. One that did hardly
+either in a minute of time awake is stuck: a library call warns, a command ends with a status of its own
+(`ending_process`). A suspended process is not awake. What other threads of Python do (a progress bar, the user's own)
+does not count as the program's work.
 """
 
 import os
@@ -24,7 +25,7 @@ TICK = 1.0
 WINDOW = 60.0
 """Seconds awake, in which a program that works gets"""
 LEAST = 1.0
-"""so many seconds of it, at the least."""
+"""so many seconds of the processor, at the least."""
 
 
 class Call:
@@ -32,8 +33,9 @@ class Call:
 
     def __init__(self, name: str) -> None:
         self.name, self.thread = name, threading.get_ident()
-        self.awake, self.spent = 0.0, -1.0
-        self.told = False
+        self.awake, self.told = 0.0, False
+        self.spent: float | None = None
+        """Processor time that it may have had when the minute began."""
 
 
 _under_way: dict[int, Call] = {}
@@ -56,39 +58,46 @@ def watched(name: str) -> Generator[None]:
         yield
     finally:
         if before is None:
-            del _under_way[thread]
+            _under_way.pop(thread, None)  # gone if this is a child, forked meanwhile
         else:
             _under_way[thread] = before
 
 
-def look(passed: float, spent: Callable[[Call], float]) -> None:
-    """Count the seconds that `passed` since the last look as time awake, and tell of calls that are stuck; `spent` is
-    the processor time that a call may have had so far."""
+def look(passed: float, measured: Callable[[Call], tuple[float, bool]]) -> None:
+    """Count the seconds that `passed` since the last look as time awake, and tell of calls that are stuck. Of a call is
+    `measured` the processor time that it may have had so far, and whether it would run now."""
     for call in list(_under_way.values()):
-        if call.spent < 0:
-            call.spent = spent(call)
         call.awake += min(passed, 2 * TICK)  # more than that, and this process was asleep itself
-        if call.awake >= WINDOW:
-            used = spent(call) - call.spent
-            if used < LEAST and not call.told:
-                call.told = True
-                _stuck(
-                    f"the compiled program {call.name} got {used:.1f} seconds of processor time in {call.awake:.0f}, "
-                    "expected more: it seems to wait for ever"
-                )
-            call.awake, call.spent = 0.0, spent(call)
+        if call.spent is not None and call.awake < WINDOW:
+            continue
+        spent, ready = measured(call)
+        used = LEAST if call.spent is None else spent - call.spent
+        if used < LEAST and not ready and not call.told:
+            call.told = True
+            _stuck(
+                f"the compiled program {call.name} got {used:.1f} seconds of processor time in {call.awake:.0f}, "
+                "expected more: it seems to wait for ever"
+            )
+        call.awake, call.spent = 0.0, spent
 
 
-def end_process(advice: str) -> None:
-    """From here on, end this process with the status `STUCK` and this advice when a program is stuck."""
+@contextmanager
+def ending_process(advice: str) -> Generator[None]:
+    """End this process with the status `STUCK` and this advice when a program is stuck while the block runs."""
     global _stuck
 
     def end(text: str) -> None:
-        sys.stderr.write(f"maxplore: {text}; {advice}\n")
-        sys.stderr.flush()
-        os._exit(STUCK)  # the main thread is where nothing else reaches it
+        try:
+            sys.stderr.write(f"maxplore: {text}; {advice}\n")
+            sys.stderr.flush()
+        finally:
+            os._exit(STUCK)  # the main thread is where nothing else reaches it
 
-    _stuck = end
+    before, _stuck = _stuck, end
+    try:
+        yield
+    finally:
+        _stuck = before
 
 
 def _warn(text: str) -> None:
@@ -118,18 +127,29 @@ def _watch() -> None:
     while True:
         time.sleep(TICK)
         now = time.monotonic()
-        look(now - last, _spent)
+        look(now - last, _measured)
         last = now
 
 
-def _spent(call: Call) -> float:
-    """Seconds that this process was at work, or waited for a processor that others had: on a busy machine, and with a
-    low priority, a program gets little and is not stuck. Python's other threads are left out where the system tells."""
-    others = {own.native_id for own in threading.enumerate() if own.ident != call.thread}
-    spent = time.process_time()
-    for task in Path("/proc/self/task").glob("*/schedstat"):
+def _measured(call: Call) -> tuple[float, bool]:
+    """Seconds that this process was at work; and whether a thread of it has work to do now, with a processor or waiting
+    for one: on a busy machine, and with a low priority, a program gets little and is not stuck. Python's other threads
+    are left out where the system tells."""
+    others = {
+        own.native_id
+        for own in threading.enumerate()
+        if own.ident != call.thread and not own.name.startswith("Dummy-")  # a thread of XLA's that has called Python
+    }
+    spent, ready = time.process_time(), False
+    for task in Path("/proc/self/task").glob("*/stat"):
         with suppress(OSError, ValueError):  # a thread that has just ended
-            ran, waited, _ = (int(number) / 1e9 for number in task.read_text().split())
-            # Sleepers that wake now and then wait a little too: of what is waited, a tenth tells them apart.
-            spent += -ran if int(task.parent.name) in others else waited / 10
-    return spent
+            state, *numbers = task.read_text().rpartition(")")[2].split()
+            if int(task.parent.name) in others:
+                spent -= (int(numbers[10]) + int(numbers[11])) / TICKS
+            else:
+                ready |= state in "RD"
+    return spent, ready
+
+
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+"""In a second, of the clock that the system counts threads' time with."""

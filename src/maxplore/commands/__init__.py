@@ -13,11 +13,11 @@ from maxplore.commands.say import status_of
 def run(command: Any, settings: Mapping[str, Any]) -> int:
     """Do what was asked; the exit status."""
     use_compilation_cache()
-    stalls.end_process("what is on record is kept: the same command goes on, or begins anew; a run: maxplore resume")
-    try:
-        return _run(command, settings)
-    except KeyboardInterrupt as ended:
-        return status_of(ended)
+    with stalls.ending_process("what is on record is kept: go on by `maxplore resume`, or by the same command"):
+        try:
+            return _run(command, settings)
+        except KeyboardInterrupt as ended:
+            return status_of(ended)
 
 
 def _run(command: Any, settings: Mapping[str, Any]) -> int:

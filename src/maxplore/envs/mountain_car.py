@@ -106,12 +106,12 @@ class MountainCarEnv(gym.Env[np.ndarray, np.ndarray]):
         return (self._state + self.noise * self.np_random.standard_normal(2)).astype(np.float32)
 
 
-@compiled(by=jax.jit)
+@compiled(filtered=False)
 def _reset(key: PRNGKeyArray) -> Array:
     return MountainCar().reset(key=key)
 
 
-@compiled(by=jax.jit)
+@compiled(filtered=False)
 def _step(state: ArrayLike, action: ArrayLike) -> Array:
     return MountainCar().step(jnp.asarray(state), jnp.asarray(action))[0]
 

@@ -128,7 +128,7 @@ def explored_shares(line: Line, seeds: int, episodes: int, *, first: int = 0) ->
     size = min(line.at_once, share)
     mesh = jax.make_mesh((devices,), ("seeds",), axis_types=(AxisType.Auto,), devices=jax.devices()[:devices])
     own, spec = lambda keys: jax.lax.map(one, keys, batch_size=size if size > 1 else None), PartitionSpec("seeds")
-    whole = compiled(jax.shard_map(own, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False), by=jax.jit)
+    whole = compiled(jax.shard_map(own, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False), filtered=False)
     return np.asarray(whole(padded))[: len(keys)]
 
 

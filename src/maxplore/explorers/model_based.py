@@ -514,7 +514,7 @@ def _worth(mdp: ExplorationMDP, states: Array, actions: Array, *, key: PRNGKeyAr
     return mdp.step(states, actions, key=key).reward
 
 
-_choice_keys = compiled(choice_keys, by=jax.jit)
+_choice_keys = compiled(choice_keys, filtered=False)
 _follow = compiled(follow)
 _records = compiled(records)
 _boldest = compiled(boldest)

@@ -143,8 +143,8 @@ def main() -> int:
     try:
         _end_with(parent)
         use_compilation_cache()
-        stalls.end_process("another worker goes on with what is on record")
-        return 0 if work(Trial.read(file), path) else INTERRUPTED
+        with stalls.ending_process("another worker goes on with what is on record"):
+            return 0 if work(Trial.read(file), path) else INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
     except (InputError, OSError, SystemExit) as error:
