@@ -48,7 +48,7 @@ def compiled(function: Any = None, /, *, filtered: bool = True, **options: Any) 
     if function is None:
         return lambda function: compiled(function, filtered=filtered, **options)
     name = getattr(function, "__name__", repr(function))
-    by = eqx.filter_jit if filtered else jax.jit
+    by: Any = eqx.filter_jit if filtered else jax.jit
     inside = by(function, **options)
     alone: Any = None
 
