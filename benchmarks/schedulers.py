@@ -28,7 +28,7 @@ from maxplore import ExplorationMDP, GaussianEnsemble, History
 from maxplore.compiling import OPTIONS
 from maxplore.entry import Entry
 from maxplore.methods import model_based
-from maxplore.models import fit as fitting
+from maxplore.models.fit import _fit  # pyright: ignore[reportPrivateUsage]
 
 ROWS = 1000
 
@@ -62,7 +62,7 @@ def programs() -> dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ..
     actions = jnp.asarray(rng.uniform(-1, 1, (25, 128, 6)), jnp.float32)
 
     def fit() -> Any:
-        return fitting._fit.__wrapped__, (ensemble, history, config.fit, key, None)  # pyright: ignore
+        return _fit.__wrapped__, (ensemble, history, config.fit, key, None)  # pyright: ignore
 
     def imagine() -> Any:
         return lambda mdp, actions, key: mdp.follow(actions, mdp.start(state, 128), key=key), (mdp, actions, key)
