@@ -98,7 +98,7 @@ DAMAGE = {
     "an episode of no step": (
         ["INSERT INTO episodes SELECT 3, 45, seed, observation, 0 FROM episodes WHERE episode = 0"],
         45,
-        "belongs to no row",
+        "an episode has no row",
     ),
     "an episode of another seed": (["UPDATE episodes SET seed = seed + 1 WHERE episode = 2"], 40, "row 40"),
     "an episode that begins elsewhere": (
@@ -107,9 +107,13 @@ DAMAGE = {
         "row 40",
     ),
     "an episode told of": (["UPDATE episodes SET told = 1 WHERE episode = 1"], 20, "row 20"),
-    "a metric deleted": (["DELETE FROM metrics WHERE name = 'coverage'"], 0, "or what belongs to it, was changed"),
-    "a metric changed": (["UPDATE metrics SET value = value + 1"], 0, "row 0"),
-    "a metric of no step": (["INSERT INTO metrics VALUES (99, 'coverage', 1.0)"], 45, "belongs to no row"),
+    "a metric deleted": (["DELETE FROM metrics WHERE name = 'coverage'"], 45, "row 0 of metrics is missing"),
+    "a metric changed": (["UPDATE metrics SET value = value + 1"], 45, "row 0 of metrics was changed"),
+    "a metric of no step": (
+        ["INSERT INTO metrics VALUES (1, 99, 'coverage', 1.0, x'00')"],
+        45,
+        "row 1 of metrics was changed",
+    ),
     "an event deleted": (["DELETE FROM events WHERE kind = 'note'"], 45, "row 0 of events is missing"),
     "an event changed": (["UPDATE events SET text = 'all is lost'"], 45, "row 0 of events was changed"),
     "an event that is no text": (["UPDATE events SET text = CAST(x'ff' AS TEXT)"], 45, "row 0 of events was changed"),

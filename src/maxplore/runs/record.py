@@ -39,8 +39,9 @@ CREATE TABLE transitions (
     digest BLOB NOT NULL
 );
 CREATE TABLE metrics (
-    step INTEGER NOT NULL, name TEXT NOT NULL, value REAL, PRIMARY KEY (step, name)
-) WITHOUT ROWID;
+    number INTEGER PRIMARY KEY AUTOINCREMENT, step INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
+    digest BLOB NOT NULL, UNIQUE (step, name)
+);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT, step INTEGER NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL,
     text TEXT NOT NULL, digest BLOB NOT NULL
@@ -54,7 +55,7 @@ CREATE TABLE landscapes (
     columns INTEGER NOT NULL, numbers BLOB NOT NULL, digest BLOB NOT NULL, UNIQUE (step, name)
 );
 """
-"""The digest of a transition covers its metrics too, and its episode if it is the first of one. An episode that was
+"""The digest of a transition covers its episode too, if it is the first of one. An episode that was
 `told` is a policy's: the explorer was not asked. AUTOINCREMENT has SQLite keep the last number that was given out, by
 which rows that are missing at the end are noticed. The `numbers` of landscapes (what models knew) are float32,
 little-endian, row by row."""
@@ -182,8 +183,8 @@ class Record:
             if not transacted:
                 self._connection.execute("BEGIN")  # one moment of a record that may be being written
             try:
-                sound, why = self._sound("transitions", self._beside())
-                for table in ("events", "tasks", "landscapes"):
+                sound, why = self._sound("transitions", self._begins())
+                for table in ("metrics", "events", "tasks", "landscapes"):
                     why = why or self._sound(table, {})[1]
             finally:
                 if not transacted:
@@ -193,47 +194,44 @@ class Record:
         self._end = sound
         return DamagedError(self.path, why, sound)
 
-    def _beside(self) -> dict[int, list[Any]]:
-        """What the digests of transitions cover besides these, by step."""
-        beside: defaultdict[int, list[Any]] = defaultdict(list)
+    def _begins(self) -> dict[int, list[Any]]:
+        """Rows of episodes by the step that they begin with."""
+        begins: defaultdict[int, list[Any]] = defaultdict(list)
         with suppress(sqlite3.DatabaseError):  # what cannot be read is missing then
             for row in self._connection.execute("SELECT * FROM episodes ORDER BY episode"):
-                beside[row[1]].extend(row)
-            for step, *row in self._connection.execute("SELECT * FROM metrics ORDER BY step, name"):
-                beside[step].extend(row)
-        return beside
+                begins[row[1]].extend(row)
+        return begins
 
-    def _sound(self, table: str, beside: dict[int, list[Any]]) -> tuple[int, str]:
+    def _sound(self, table: str, begins: dict[int, list[Any]]) -> tuple[int, str]:
         """How many rows are as they were written, from the first on, and why it is no more; nothing if all are."""
-        number, before, one = 0, b"", f"row {{}} of {table}"
+        number, before = 0, b""
         try:
             for *row, digest in self._connection.execute(f"SELECT * FROM {table} ORDER BY 1"):
-                if row[0] != number:
-                    return (
-                        number,
-                        f"{one.format(min(row[0], number))} is {'missing' if row[0] > number else 'too many'}",
-                    )
-                more = beside.pop(number, [])
-                if _digest(before, [*row, *more]) != digest:
-                    return number, f"{one.format(number)}{', or what belongs to it,' * bool(more)} was changed"
+                if row[0] < number:
+                    return number, f"row {row[0]} of {table} is too many"
+                if row[0] > number:
+                    break
+                begun = begins.pop(number, [])
+                if _digest(before, [*row, *begun]) != digest:
+                    return number, f"row {number} of {table}{', or its episode,' * bool(begun)} was changed"
                 number, before = number + 1, digest
             last = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
-            return number, f"{one.format(number)}: {error}"
+            return number, f"row {number} of {table}: {error}"
         if number != (0 if last is None else last[0] + 1):
-            return number, f"{one.format(number)} is missing"
-        return number, f"an episode or a metric belongs to no row of {table}" if beside else ""
+            return number, f"row {number} of {table} is missing"
+        return number, f"an episode has no row of {table}" if begins else ""
 
-    def _append(self, table: str, row: Sequence[Any], beside: Sequence[Any] = ()) -> int:
-        """Add a row to those of a table; its number. The digest covers also what is `beside` it."""
+    def _append(self, table: str, row: Sequence[Any], begun: Sequence[Any] = ()) -> int:
+        """Add a row to those of a table; its number. The digest covers also the episode that has `begun` with it."""
         question = f"SELECT seq, digest FROM sqlite_sequence s LEFT JOIN {table} t ON t.rowid = seq WHERE s.name = ?"
         last, before = self._connection.execute(question, (table,)).fetchone() or (-1, b"")
         if before is None:
             raise self.damage() or DamagedError(self.path, f"row {last} of {table} is missing", self.steps)
         own = (last + 1, *row)
-        values = (*own, _digest(before, [*own, *beside]))
+        values = (*own, _digest(before, [*own, *begun]))
         self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
         return last + 1
 
@@ -260,16 +258,16 @@ class Record:
         its metrics. A step that the explorer is only `told` of comes on top of those that the run was to have."""
         begun = () if episode is None else (*episode, int(told))
         row = (*step[1:4], _real(step.reward), int(step.terminated), int(step.truncated))
-        own = sorted((name, _real(value)) for name, value in (metrics or {}).items())
         with _complaining(self.path), self._transaction() as connection:
             if begun:
                 connection.execute("INSERT INTO episodes VALUES (?, ?, ?, ?, ?)", begun)
-            number = self._append("transitions", row, [*begun, *(x for pair in own for x in pair)])
+            number = self._append("transitions", row, begun)
             if number != step.step:
                 raise DamagedError(self.path, f"it has {number} steps where {step.step} were expected", number)
             if told:
                 connection.execute("UPDATE about SET value = value + 1 WHERE name = 'steps'")
-            connection.executemany("INSERT INTO metrics VALUES (?, ?, ?)", [(number, *pair) for pair in own])
+            for name, value in (metrics or {}).items():
+                self._append("metrics", (number, name, _real(value)))
 
     def note(self, kind: str, text: str, *, at: int | None = None) -> None:
         """Keep an event."""
