@@ -83,7 +83,8 @@ REFUSED = [
     ("state", [[1.0, 2.0], [3.0]], "state is not a rectangular array"),
     ("terminated", np.array([True]), "terminated has 1 rows, expected 2"),
     ("terminated", np.array([0.5, 0.0]), r"terminated\[0\] is 0.5, expected True or False"),
-    ("next_state", np.array([[0.0, 0.0], [3e38, 0.0]]), r"next_state - state\[1, 0\] is inf"),
+    ("next_state", np.array([[0.0, 0.0], [1e10, 0.0]]), r"next_state\[1, 0\] is 10000000000.0, .* at most 1e\+09"),
+    ("state", np.ma.masked_array(np.zeros((2, 2)), False), "state is a masked array, expected a plain one"),
     ("truncated", np.zeros((2, 1), bool), r"truncated has shape \(2, 1\)"),
 ]
 
@@ -93,7 +94,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_added(name, value, messag
     history = History.continuous(2, 1).append(*rows(3))
     before = contents(history)
     arguments = {
-        "state": np.array([[0.0, 0.0], [-3e38, 0.0]]),
+        "state": np.array([[0.0, 0.0], [-1e9, 0.0]]),
         "action": np.zeros((2, 1)),
         "next_state": np.zeros((2, 2)),
         name: value,

@@ -44,7 +44,7 @@ def bounds(config: Any, *names: str) -> None:
 
 
 def counted(name: str, value: Any) -> int:
-    """A whole number from 1 on, or an `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+    """A whole number from 1 on that JAX can count to, or an `InputError`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) < 2**31:
+        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1 (and below 2**31)")
     return int(value)

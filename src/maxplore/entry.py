@@ -1,5 +1,6 @@
 """What states and actions look like, and the check that data from outside fits."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,12 @@ from maxplore.errors import InputError
 
 Numbers = ArrayLike | Sequence[Any]
 """What people have their data in: arrays, numbers, nested lists."""
+
+LARGEST = np.float64(1e9)  # which float16 numbers can be compared with
+"""The largest number that a state or an action may hold. A single larger one among others of order 1 leaves float32
+nothing to plan with: from 1e11 on, gradients of policies overflow (tests/test_door.py)."""
+
+FINITE = f"a finite number of at most {LARGEST:g} in size (larger ones are for larger units)"
 
 
 class Entry(eqx.Module):
@@ -52,7 +59,7 @@ class Entry(eqx.Module):
         with np.errstate(over="ignore", invalid="ignore"):
             cast = given.astype(np.float32 if self.count is None else np.int64)
         if self.count is None:
-            refuse(name, given, ~np.isfinite(cast), "a finite float32 number")
+            refuse(name, given, ~(np.abs(cast) <= LARGEST), FINITE)
         else:
             bad = (cast != given) | (cast < 0) | (cast >= self.count)
             refuse(name, given, bad, f"a whole number from 0 to {self.count - 1}")
@@ -66,12 +73,24 @@ def refuse(name: str, given: np.ndarray, bad: np.ndarray | np.bool, wanted: str)
         raise InputError(f"{name}{list(where) if where else ''} is {given[where]}, expected {wanted}")
 
 
+short = reprlib.repr
+"""What a wrong argument is called in an error: its `repr`, as far as that is short."""
+
+
 def as_array(name: str, value: Any) -> np.ndarray:
     """Anything that holds numbers as a NumPy array, or an `InputError` that says why it does not."""
+    if _masked(value):
+        raise InputError(f"{name} is a masked array, expected a plain one: its mask would be lost, so fill it first")
     try:
         array = np.asarray(value)
-    except ValueError as error:
+    except Exception as error:  # an object from anywhere may convert itself in its own way
         raise InputError(f"{name} is not a rectangular array ({error})") from None
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{name} has dtype {array.dtype}, expected numbers")
+        got = f"is {short(value)}" if array.ndim == 0 else f"has dtype {array.dtype}"
+        raise InputError(f"{name} {got}, expected numbers")
     return array
+
+
+def _masked(value: Any) -> bool:
+    """Whether a masked array is anywhere in it."""
+    return isinstance(value, np.ma.MaskedArray) or (isinstance(value, list | tuple) and any(map(_masked, value)))

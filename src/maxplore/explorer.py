@@ -25,6 +25,7 @@ from maxplore.explorers import Finite, FiniteAgent
 from maxplore.explorers.agent import Agent
 from maxplore.explorers.model_based import Lived, ModelAgent
 from maxplore.history import History, Transition
+from maxplore.interaction import check_env, flag, number, reset_env, step_env
 from maxplore.methods import finite_explorer, model_based
 from maxplore.models.ensemble import Ensemble
 from maxplore.progress import Show, shown
@@ -78,6 +79,10 @@ class Summary:
 
 def _whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral)
+
+
+def _real(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ class Explorer:
             given, missing = ("reward", "reward_weight") if reward_weight is None else ("reward_weight", "reward")
             raise InputError(f"{given} is given without {missing}, expected both (a weight of 0 is pure exploration)")
         weight = 0.0 if reward_weight is None else reward_weight
-        if isinstance(weight, bool) or not isinstance(weight, Real) or not math.isfinite(weight):
+        if not (_real(weight) and math.isfinite(weight)):
             raise InputError(f"reward_weight is {reward_weight!r}, expected a finite number")
         self._made = {"method": method, "preset": preset, "seed": int(seed), "horizon": horizon}
         self._settings = settings
@@ -219,15 +224,16 @@ class Explorer:
         state = self._observations.inward("observation", observation)
         move = self._actions.inward("action", action)
         following = self._observations.inward("next_observation", next_observation)
-        if self._agent.minds_reward and not np.isfinite(reward):
-            raise InputError(f"reward is {reward}, expected a finite number")
+        ended, cut = flag("terminated", terminated), flag("truncated", truncated)
+        gained = number(reward, finite=self._agent.minds_reward)
         self._notice_reset(state)
-        row = (jnp.asarray(x) for x in (state, move, following, bool(terminated), bool(truncated)))
-        self._agent.tell(Transition(*row), float(reward))
-        self._next, self._episode_over = following, bool(terminated or truncated)
+        row = (jnp.asarray(x) for x in (state, move, following, ended, cut))
+        self._agent.tell(Transition(*row), gained)
+        self._next, self._episode_over = following, ended or cut
 
     def meet(self, env: gym.Env[Any, Any]) -> None:
         """Note how long this environment's episodes are. An `InputError` if its spaces are not the explorer's."""
+        check_env(env)
         for name, own, other in zip(
             ("observation_space", "action_space"), self._spaces, (env.observation_space, env.action_space), strict=True
         ):
@@ -240,16 +246,17 @@ class Explorer:
 
     def begin(self, observation: Any) -> float | None:
         """Another episode begins here. What plans promise from here on, if any do."""
+        state = self._observations.inward("observation", observation)
         self._agent.begin()
         self._next = None
-        promise = self._agent.promise(self._observations.inward("observation", observation))
+        promise = self._agent.promise(state)
         if promise is not None:
             self._most = promise if self._most is None else max(self._most, promise)
         return promise
 
     def check_sating(self, until_utility: float) -> None:
         """An `InputError` if exploration cannot end at this share of the most that plans promised."""
-        if not 0 <= until_utility < 1:
+        if not (_real(until_utility) and 0 <= until_utility < 1):
             raise InputError(f"until_utility is {until_utility}, expected a share: at least 0 and below 1")
         if until_utility and not self._agent.promises:
             raise InputError("until_utility is given, expected none: this method's plans promise nothing")
@@ -279,6 +286,10 @@ class Explorer:
         """
         if not (_whole(steps) and steps >= 0):
             raise InputError(f"steps is {steps!r}, expected a whole number of at least 0")
+        if progress is not None:
+            flag("progress", progress)
+        if not (watch is None or callable(watch)):
+            raise InputError(f"watch is {watch!r}, expected a function of the figures of a round")
         self.check_sating(until_utility)
         self.meet(env)
         with shown(steps, wanted=progress, watch=watch, known=self._agent.latest) as show:
@@ -287,7 +298,7 @@ class Explorer:
     def _explore(self, env: gym.Env[Any, Any], steps: int, until_utility: float, show: Show) -> Summary:
         episodes, done, promise = 0, 0, None
         while done < steps:
-            observation, _ = env.reset(seed=None if self._explored else self._seed)
+            observation = reset_env(env, None if self._explored else self._seed)
             self._explored = True
             promise = self.begin(observation)
             episodes += 1
@@ -296,16 +307,9 @@ class Explorer:
             over = False
             while done < steps and not over:
                 action = self.ask(observation)
-                following, reward, terminated, truncated, _ = env.step(action)
-                self.tell(
-                    observation,
-                    action,
-                    following,
-                    terminated=bool(terminated),
-                    truncated=bool(truncated),
-                    reward=0.0 if reward is None else float(reward),  # pyright: ignore[reportUnnecessaryComparison]
-                )
-                observation, over, done = following, bool(terminated or truncated), done + 1
+                following, reward, ended, cut = step_env(env, action, learns_reward=self.minds_reward)
+                self.tell(observation, action, following, terminated=ended, truncated=cut, reward=reward)
+                observation, over, done = following, ended or cut, done + 1
                 show(done, self._agent.latest)
         return Summary(done, episodes, self.coverage, promise)
 

@@ -91,7 +91,8 @@ class Rows:
         if explorer.steps == 0:
             raise InputError("the explorer has seen no transition, expected at least one: call explore or tell first")
         self._space = space
-        self._actions = spaces.actions(explorer.action_space)
+        self._moves = explorer.action_space
+        self._actions = spaces.actions(self._moves)
         self._codec = spaces.observations(space, numbered=self._actions.entry.count is not None)
         numbered = isinstance(ensemble, CategoricalEnsemble)
         utility = JensenShannon() if numbered else Disagreement()
@@ -124,11 +125,11 @@ class Rows:
 
     def one_action(self, action: Any) -> np.ndarray:
         """An action for the only row."""
-        return self._actions.inward("action", action)[None]
+        return self._actions.inward("action", self._clipped("action", action))[None]
 
     def every_action(self, actions: Any) -> np.ndarray:
         """An action for each row."""
-        inside = self._actions.batch("actions", actions)
+        inside = self._actions.batch("actions", self._clipped("actions", actions))
         wanted = (len(self._states), *self._actions.entry.shape)
         if inside.shape != wanted:
             raise InputError(f"actions has shape {np.shape(actions)}, expected one action for each of {wanted[0]} rows")
@@ -136,8 +137,6 @@ class Rows:
 
     def step(self, actions: np.ndarray, going: np.ndarray) -> tuple[Happened, np.ndarray]:
         """One step of the rows that are `going`, and which episodes are cut off there. The others stay as they are."""
-        if self._actions.entry.count is None:
-            actions = np.clip(actions, -1, 1)  # as Gymnasium's own environments have it
         inputs = map(jnp.asarray, (self._states, actions, self._seeds, self._steps))
         happened = jax.device_get(_step(self._world, *inputs))
         bad = going & ~np.isfinite(happened.reward)
@@ -150,6 +149,13 @@ class Rows:
         self._states[going] = happened.next_state[going]
         self._steps[going] += 1
         return happened, going & (self._steps >= self._horizon)
+
+    def _clipped(self, name: str, actions: Any) -> np.ndarray:
+        """Actions within their bounds, as Gymnasium's own environments have it."""
+        given, space = as_array(name, actions), self._moves
+        if isinstance(space, gym.spaces.Box) and given.shape[max(given.ndim - len(space.shape), 0) :] == space.shape:
+            return np.clip(given, space.low, space.high)
+        return given
 
     def _observed(self, states: np.ndarray) -> np.ndarray:
         space = self._space

@@ -180,7 +180,7 @@ def _smoke(row: Method) -> tuple[ModelBasedConfig, dict[str, Solver]]:
 
 
 def _check(method: str, methods: Mapping[str, Any], preset: str) -> None:
-    if method not in methods:
+    if not isinstance(method, str) or method not in methods:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"method is {method!r}, expected one of {', '.join(methods)}")
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"preset is {preset!r}, expected one of {', '.join(PRESETS)}")

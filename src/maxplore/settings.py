@@ -144,7 +144,7 @@ def _cast(value: Any, wanted: Any) -> Any:
         if isinstance(value, bool | np.bool):
             if origin is bool:
                 return bool(value)
-        elif origin is int and isinstance(value, Integral):
+        elif origin is int and isinstance(value, Integral) and abs(int(value)) < 2**63:
             return int(value)
         elif origin is float and isinstance(value, Real) and not math.isnan(value):
             return float(value)

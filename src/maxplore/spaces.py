@@ -8,11 +8,15 @@ import numpy as np
 from gymnasium import spaces
 from jaxtyping import Array
 
-from maxplore.entry import Entry, as_array, refuse
+from maxplore.entry import FINITE, LARGEST, Entry, as_array, refuse
 from maxplore.errors import InputError
 
 IMAGE_PIXELS = 4096
 """A box of more numbers than this is taken for an image."""
+
+SLACK = 0.1
+"""How far a real number may lie outside the bounds of its Box, as noise of sensors does: a share of the range between
+them; where only one side has a bound, of that bound, or of 1 if that is more."""
 
 
 class Numbered:
@@ -53,16 +57,17 @@ class Vector:
     def __init__(self, space: gym.Space[Any]) -> None:
         self.space = space
         self.entry = Entry((int(spaces.flatdim(space)),))
+        flat = space if isinstance(space, spaces.Box) else spaces.flatten_space(space)
+        assert isinstance(flat, spaces.Box)
+        self._box = flat
 
     def inward(self, name: str, value: Any) -> np.ndarray:
-        return _flat(self.space, name, value)
+        return np.asarray(spaces.flatten(self.space, taken(self.space, name, value)), np.float32)
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and the most that each number can be, as the space has it."""
-        flat = spaces.flatten_space(self.space)
-        assert isinstance(flat, spaces.Box)
-        return flat.low, flat.high
+        return self._box.low.reshape(-1), self._box.high.reshape(-1)
 
     def outward(self, value: Any) -> Any:
         return spaces.unflatten(self.space, np.asarray(value))
@@ -71,10 +76,12 @@ class Vector:
         return value
 
     def batch(self, name: str, values: Any) -> np.ndarray:
-        if not isinstance(self.space, spaces.Box):
-            return np.asarray(self.entry.batch(name, values))
-        rows = np.asarray(Entry(self.space.shape).batch(name, values))
-        return rows.reshape(*rows.shape[: rows.ndim - len(self.space.shape)], *self.entry.shape)
+        given, shape = as_array(name, values), self._box.shape
+        leading = given.ndim - len(shape)
+        if leading < 0 or given.shape[leading:] != shape:
+            raise InputError(f"{name} has shape {given.shape}, expected {shape} with any number of axes before it")
+        _check_within(self._box, name, given, given)
+        return given.astype(np.float32).reshape(*given.shape[:leading], *self.entry.shape)
 
 
 class Bounded(Vector):
@@ -159,33 +166,54 @@ def _parts(space: gym.Space[Any]) -> list[gym.Space[Any]]:
     return [space]
 
 
-def _flat(space: gym.Space[Any], name: str, value: Any) -> np.ndarray:
-    """A value as gymnasium's `flatten` has it, or an `InputError` that says which part of it is wrong."""
+def taken(space: gym.Space[Any], name: str, value: Any) -> Any:
+    """A copy of the value in the space's own types; an `InputError` that says which part of it is wrong."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
         children = dict(space.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces))
         try:
-            values = [value[key] for key in children]
+            parts = {key: value[key] for key in children}
             fits = len(value) == len(children)
         except (KeyError, IndexError, TypeError):
-            values, fits = [], False
+            parts, fits = {}, False
         if not fits:
             wanted = ", ".join(map(repr, children))
             raise InputError(f"{name} is a {type(value).__name__}, expected one with exactly the parts {wanted}")
-        parts = [
-            _flat(child, f"{name}[{key!r}]", own) for (key, child), own in zip(children.items(), values, strict=True)
-        ]
-        return np.concatenate([np.zeros(0, np.float32), *parts])
+        own = {key: taken(child, f"{name}[{key!r}]", parts[key]) for key, child in children.items()}
+        return own if isinstance(space, spaces.Dict) else tuple(own.values())
     given = as_array(name, value)
     if given.shape != space.shape:
         raise InputError(f"{name} has shape {given.shape}, expected {space.shape}")
     if isinstance(space, spaces.Box):
-        return Entry(given.shape).checked(name, given)[0].reshape(-1)
-    if isinstance(space, spaces.MultiDiscrete):
+        with np.errstate(over="ignore", invalid="ignore"):
+            kept = given.astype(space.dtype)
+        whole = np.issubdtype(space.dtype, np.integer)
+        _check_within(space, name, given, given if whole else kept)
+        if not whole:
+            return kept
+        first, count = space.low, space.high.astype(np.float64) - space.low + 1
+    elif isinstance(space, spaces.MultiDiscrete):
         first, count = space.start, space.nvec
     else:
         first, count = (int(space.start), int(space.n)) if isinstance(space, spaces.Discrete) else (0, 2)
     whole = _counted(name, given, first, count) + first
-    return np.asarray(spaces.flatten(space, whole), np.float32)
+    return np.int64(whole) if isinstance(space, spaces.Discrete) else whole.astype(space.dtype)
+
+
+def _check_within(box: spaces.Box, name: str, given: np.ndarray, kept: np.ndarray) -> None:
+    """An `InputError` if what is `kept` of the given numbers is far out of bounds, or too large to calculate with."""
+    low, high, usable = box.low, box.high, np.abs(kept) <= LARGEST
+    if (usable & (low <= kept) & (kept <= high)).all():
+        return
+    refuse(name, given, ~usable, FINITE)
+    with np.errstate(over="ignore"):
+        extent = high.astype(np.float64) - low
+    one_sided = np.maximum(1.0, np.abs(np.where(np.isfinite(low), low, high)))
+    slack = SLACK * np.where(np.isfinite(extent), extent, one_sided)
+    bad = (kept < low - slack) | (kept > high + slack)
+    if bad.any():
+        place = tuple(np.argwhere(bad)[0])
+        least, most = (np.broadcast_to(bound, given.shape)[place] for bound in (low, high))
+        refuse(name, given, bad, f"{least} to {most}, as its space has it, or a little beyond")
 
 
 def _counted(name: str, given: np.ndarray, first: Any, count: Any) -> np.ndarray:

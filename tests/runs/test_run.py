@@ -59,7 +59,7 @@ class Awkward(gym.Env):
                 case "shape":
                     seen = np.zeros(3, np.float32)
                 case "outside":
-                    seen[0] = 11.0
+                    seen[0] = 13.0
                 case "words":
                     seen = "left"
                 case "hang":
@@ -151,9 +151,9 @@ def test_an_environment_that_cannot_be_replayed_begins_another_episode(tmp_path)
 
 FAULTS = {
     "exception": "ZeroDivisionError: division by zero",
-    "nan": "observation is nan at (1,)",
+    "nan": "observation[1] is nan",
     "shape": "observation has shape (3,), expected (2,)",
-    "outside": "observation is 11.0 at (0,), expected -10.0 to 10.0",
+    "outside": "observation[0] is 13.0, expected -10.0 to 10.0",
     "words": "observation is 'left'",
     "hang": "0.2 seconds",
     "exit": "SystemExit",

@@ -332,7 +332,7 @@ class ModelAgent(Agent):
             return 0.0
         early = rows[: self.config.warm_up]
         spread = early.std(axis=0)
-        bins = np.round((rows - early.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).astype(np.int64)
+        bins = np.round((rows - early.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
         return float(np.mean([len(np.unique(column)) for column in bins.T]))
 
     @property

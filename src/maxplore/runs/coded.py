@@ -34,40 +34,6 @@ def decoded(space: gym.Space[Any], data: bytes) -> Any:
     return value
 
 
-def checked(space: gym.Space[Any], name: str, value: Any) -> Any:
-    """The value as the space's own, or an `InputError` if it is none of it: its shape, its bounds, or not a number."""
-    if isinstance(space, spaces.Dict | spaces.Tuple):
-        children = _children(space)
-        try:
-            parts = {key: value[key] for key in children}
-            if len(value) != len(children):
-                raise KeyError
-        except (KeyError, IndexError, TypeError):
-            wanted = ", ".join(map(repr, children))
-            raise InputError(f"{name} is a {type(value).__name__}, expected the parts {wanted}") from None
-        own = {key: checked(child, f"{name}[{key!r}]", parts[key]) for key, child in children.items()}
-        return own if isinstance(space, spaces.Dict) else tuple(own.values())
-    try:
-        given = np.asarray(value)
-        kept = given.astype(_stored(space), casting="same_kind")
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {value!r}, expected a value of {space}") from None
-    if kept.shape != space.shape:
-        raise InputError(f"{name} has shape {kept.shape}, expected {space.shape}")
-    if not np.isfinite(kept).all():
-        place = tuple(int(x) for x in np.argwhere(~np.isfinite(kept))[0])
-        raise InputError(f"{name} is {kept[place]} at {place}, expected finite numbers")
-    if isinstance(space, spaces.Box):
-        outside = (kept < space.low) | (kept > space.high)
-        if outside.any():
-            place = tuple(int(x) for x in np.argwhere(outside)[0])
-            low, high = space.low[place], space.high[place]
-            raise InputError(f"{name} is {kept[place]} at {place}, expected {low} to {high}, as its space has it")
-    elif not space.contains(_spoken(space, kept)):
-        raise InputError(f"{name} is {value!r}, expected a value of {space}")
-    return _spoken(space, kept)
-
-
 def _children(space: gym.Space[Any]) -> dict[Any, gym.Space[Any]]:
     """The parts of a Dict or a Tuple, by name or number."""
     if isinstance(space, spaces.Dict):

@@ -5,9 +5,7 @@ the recorded steps after it again (the explorer is asked and told, the environme
 back to where it was by replaying the actions of the current episode from its seed.
 """
 
-import copy
 import json
-import math
 import re
 import uuid
 import warnings
@@ -26,7 +24,8 @@ import numpy as np
 from maxplore.errors import InputError
 from maxplore.exploit import TaskPolicy
 from maxplore.explorer import Explorer
-from maxplore.runs.coded import checked, decoded, encoded
+from maxplore.interaction import reset_env, step_env
+from maxplore.runs.coded import decoded, encoded
 from maxplore.runs.directory import Folder, RunConfig, as_text, versions
 from maxplore.runs.plain import setting_to_plain, space_to_plain
 from maxplore.runs.record import Episode, Record, Step
@@ -305,8 +304,7 @@ class Run:
         number = self.episode
         seed = _seed(self.config.seed, number)
         with self.blamed("reset", number):
-            observation, _ = self.env.reset(seed=seed)
-            self._observation = checked(self.env.observation_space, "observation", observation)
+            self._observation = reset_env(self.env, seed)
         space = self.env.observation_space
         self._first = Episode(number, self.steps, seed, encoded(space, self._observation))
         self._promise = self.explorer.begin(self._observation)
@@ -320,9 +318,7 @@ class Run:
         assert here is not None
         space, move = self.env.observation_space, encoded(self.env.action_space, action)
         with self.blamed("step", here.episode):
-            # A copy: an environment may change what it is given.
-            told = self.env.step(copy.deepcopy(action))
-            following, paid, ended, cut = self.sound(*told[:4])
+            following, paid, ended, cut = step_env(self.env, action, learns_reward=self.explorer.minds_reward)
         row = Step(number, here.episode, move, encoded(space, following), paid, ended, cut)
         metrics = self._metrics(number)
         self.record.write(row, episode=first, metrics=metrics)
@@ -336,14 +332,6 @@ class Run:
             if self._at_once >= AT_ONCE:
                 why = f"its last {AT_ONCE} episodes ended at their first step: nothing can be explored"
                 raise self._misbehaved(why, here.episode)
-
-    def sound(self, following: Any, reward: Any, terminated: Any, truncated: Any) -> tuple[Any, float, bool, bool]:
-        """What an environment has told of a step, as far as it makes sense; an `InputError` if it makes none."""
-        following = copy.deepcopy(checked(self.env.observation_space, "observation", following))
-        paid, ended, cut = _paid(reward), bool(terminated), bool(truncated)
-        if self.explorer.minds_reward and not math.isfinite(paid):
-            raise InputError(f"reward is {paid}, expected a finite number")
-        return following, paid, ended, cut
 
     def _metrics(self, number: int) -> dict[str, float]:
         """What there is to tell that was not told yet."""
@@ -424,14 +412,14 @@ class Run:
             return None
         space, moves, number = self.env.observation_space, self.env.action_space, episode.episode
         with self.blamed("reset", number):
-            observation, _ = self.env.reset(seed=episode.seed)
-        same = _same(space, observation, episode.observation)
+            observation = reset_env(self.env, episode.seed)
+        same = encoded(space, observation) == episode.observation
         for step in steps:
             if not same:
                 break
             with self.blamed("step", number):
-                observation, _, terminated, truncated, _ = self.env.step(decoded(moves, step.action))
-            same = _same(space, observation, step.next_observation) and not (terminated or truncated)
+                observation, _, terminated, truncated = step_env(self.env, decoded(moves, step.action))
+            same = encoded(space, observation) == step.next_observation and not (terminated or truncated)
         if same:
             return decoded(space, steps[-1].next_observation)
         text = f"episode {number} went otherwise when it was replayed, another begins: is the environment random?"
@@ -468,13 +456,12 @@ class _Watched(gym.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         with self._run.blamed("reset", self._number):
-            observation, info = super().reset(seed=seed, options=options)
-            return copy.deepcopy(checked(self.observation_space, "observation", observation)), info
+            return reset_env(self.env, seed), {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         with self._run.blamed("step", self._number):
-            *told, info = super().step(copy.deepcopy(action))
-            return *self._run.sound(*told), info
+            told = step_env(self.env, action, learns_reward=self._run.explorer.minds_reward)
+            return told.observation, told.reward, told.terminated, told.truncated, {}
 
 
 NOT_SETTINGS = ("self", "observation_space", "action_space", "reward", "reward_weight", "devices")
@@ -487,17 +474,6 @@ EVERY = 100
 def _seed(run: int, episode: int) -> int:
     """What the environment is reset with: every episode can be had again by itself."""
     return int(np.random.SeedSequence([run, episode]).generate_state(1)[0])
-
-
-def _paid(reward: Any) -> float:
-    return 0.0 if reward is None else float(reward)
-
-
-def _same(space: gym.Space[Any], observation: Any, kept: bytes) -> bool:
-    try:
-        return encoded(space, checked(space, "observation", observation)) == kept
-    except InputError:
-        return False
 
 
 def _closed(env: gym.Env[Any, Any]) -> None:
