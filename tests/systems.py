@@ -1,6 +1,11 @@
 """Small systems whose answers are known."""
 
+import copy
+from typing import Any
+
 import equinox as eqx
+import gymnasium as gym
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -49,3 +54,33 @@ def rescaled(ensemble, scale):
     return eqx.tree_at(
         lambda e: e.delta, ensemble, Normalizer(jnp.zeros(dims), jnp.full(dims, float(scale)), jnp.ones(dims, bool))
     )
+
+
+class Reusing(gym.Wrapper[Any, Any, Any, Any]):
+    """One buffer for all observations, changed in place, and actions that are written over, as robots and vector
+    environments have it; `happened` has each step as it really was."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.happened = []
+        self._buffer = None
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._seen(observation), info
+
+    def step(self, action: Any) -> Any:
+        before, done = copy.deepcopy((self._buffer, action))
+        following, *rest = self.env.step(copy.deepcopy(action))
+        self._seen(following)
+        self.happened.append((before, done, copy.deepcopy(self._buffer)))
+        if isinstance(action, np.ndarray):
+            action[...] = 0.0
+        return (self._buffer, *rest)
+
+    def _seen(self, observation):
+        if self._buffer is None:
+            self._buffer = jax.tree.map(np.array, observation)
+        else:
+            jax.tree.map(np.copyto, self._buffer, observation)
+        return self._buffer

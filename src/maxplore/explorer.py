@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 import jax
@@ -16,6 +17,7 @@ from jaxtyping import PRNGKeyArray
 
 from maxplore import checks, exploit, spaces, tasks
 from maxplore.devices import DevicesError, counted, row
+from maxplore.entry import short
 from maxplore.episodes import longest
 from maxplore.errors import InputError
 from maxplore.exploit import FiniteExploitConfig, TaskPolicy
@@ -79,6 +81,12 @@ class Summary:
 
 def _whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral)
+
+
+def _path(directory: Any) -> Path:
+    if not isinstance(directory, str | PathLike):
+        raise InputError(f"directory is {short(directory)}, expected a path")
+    return Path(cast(str, directory))
 
 
 def _real(value: Any) -> bool:
@@ -444,7 +452,7 @@ class Explorer:
         """
         from maxplore.runs.directory import Folder
 
-        folder = Folder(Path(directory))
+        folder = Folder(_path(directory))
         if folder.is_run and folder.record.exists() and self._paid is None:  # with a reward, `load` passes it by
             raise InputError(f"{directory} is the directory of a run, expected another one: what is there would win")
         self.save_file(Path(directory) / SAVED)
@@ -526,7 +534,7 @@ def load(directory: str | Path, *, reward: Reward | None = None, devices: int = 
     from maxplore.runs.directory import Folder
     from maxplore.runs.reliving import restored
 
-    if Folder(Path(directory)).is_run and reward is None:
+    if Folder(_path(directory)).is_run and reward is None:
         return restored(Path(directory), devices=devices)
     return load_file(Path(directory) / SAVED, reward=reward, devices=devices)
 

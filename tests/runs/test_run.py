@@ -70,6 +70,10 @@ class Awkward(gym.Env):
                     raise SystemExit(0)
                 case "no reward":
                     return seen, cast(float, "much"), False, False, {}
+                case "no flag":
+                    return seen, 0.0, cast(bool, "no"), False, {}
+                case "four values":
+                    return cast(Any, (seen, 0.0, False, {"TimeLimit.truncated": True}))
                 case "nan reward":
                     return seen, math.nan, False, False, {}
                 case _:
@@ -155,6 +159,8 @@ FAULTS = {
     "shape": "observation has shape (3,), expected (2,)",
     "outside": "observation[0] is 13.0, expected -10.0 to 10.0",
     "words": "observation is 'left'",
+    "no flag": "terminated is 'no', expected True or False",
+    "four values": "the environment's step returns 4 values, expected observation, reward, terminated, truncated, info",
     "hang": "0.2 seconds",
     "exit": "SystemExit",
 }
