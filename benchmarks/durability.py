@@ -2,11 +2,12 @@
 
     python benchmarks/durability.py [--steps 2000] [--out results/benchmarks/durability.json]
 
-The run is an ordinary one, with MAX; the time inside `Record.write`, inside the checkpoints and inside the event files
-is taken while it goes on, so that all have the same machine around them. The first steps, where things are compiled,
-count for nobody. The digests, by which damage is found, are a part of record and checkpoints, and taken by themselves
-as well. What it costs to check them is the processor time to open a record of 20,000 steps of the size of Half
-Cheetah's, less that to open it unchecked, in alternating turns.
+The run is an ordinary one, with MAX; the time inside `Record.write`, inside the checkpoints, inside the event files and
+in looking whether the folder is still in its place (`Folder.check`) is taken while it goes on, so that all have the
+same machine around them. The first steps, where things are compiled, count for nobody. The digests, by which damage is
+found, are a part of record and checkpoints, and taken by themselves as well. What it costs to check them is the
+processor time to open a record of 20,000 steps of the size of Half Cheetah's, less that to open it unchecked, in
+alternating turns.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import numpy as np
 
 from maxplore.runs import checkpoint, record
 from maxplore.runs import run as running
+from maxplore.runs.directory import Folder
 from maxplore.runs.record import Episode, Record, Step
 from maxplore.runs.tensorboard import Scalars
 
@@ -84,6 +86,7 @@ def main() -> None:
         return inner
 
     Record.write, Scalars.write = timed("record", Record.write), timed("events", Scalars.write)
+    Folder.check = timed("place", Folder.check)
     running.Run.checkpoint = timed("checkpoint", running.Run.checkpoint)
     for module, name in ((record, "_digest"), (checkpoint, "digest"), (running, "known")):
         setattr(module, name, timed("digests", getattr(module, name)))

@@ -450,9 +450,10 @@ class Explorer:
         A reward is a function, which is not kept: give it to `load` again. The directory of a run is refused: it has a
         record of its own, which is what `load` would go by.
         """
-        from maxplore.runs.directory import Folder
+        from maxplore.runs.directory import Folder, make_directory
 
         folder = Folder(_path(directory))
+        make_directory(folder.path)
         if folder.is_run and folder.record.exists() and self._paid is None:  # with a reward, `load` passes it by
             raise InputError(f"{directory} is the directory of a run, expected another one: what is there would win")
         self.save_file(Path(directory) / SAVED)

@@ -21,7 +21,7 @@ from maxplore.experiments.reproduce import reproduce
 from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
 from maxplore.sweep import Ended, Trial, run_all, status
-from maxplore.sweep.trial import OtherRunError, landscape_file
+from maxplore.sweep.trial import OtherRunError
 from maxplore.sweep.work import work
 from maxplore_cli import main
 from tests.counting import compilations
@@ -62,8 +62,8 @@ def run_of(folder: Path, trial: Trial) -> Kept:
             returns = [0.1, steps / 3]
             record.solved("capture-flag", seed=0, settings={}, report=told, returns=returns, step=steps)
     for at in trial.landscapes:
-        landscape_file(path, at).parent.mkdir(exist_ok=True)
-        np.savez(landscape_file(path, at), utility=np.full((2, 2), at, np.float32))
+        Folder(path).landscape(at).parent.mkdir(exist_ok=True)
+        np.savez(Folder(path).landscape(at), utility=np.full((2, 2), at, np.float32))
     return Kept(folder, (0, 1))
 
 

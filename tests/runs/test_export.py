@@ -192,7 +192,7 @@ def test_a_full_disk_leaves_no_file(small, tmp_path, monkeypatch):
 
 
 def test_a_parent_that_is_a_file_is_refused(small):
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot be made a directory"):
         export.to_npz(small, *SPACES["box"], small.path / "d.npz")
 
 

@@ -91,7 +91,7 @@ def centre(picture):
 
 
 def test_a_film_of_an_episode_shows_it(tmp_path):
-    env, path = gym.make("tests/Dot-v0"), tmp_path / "new" / "dot.mp4"
+    env, path = gym.make("tests/Dot-v0"), tmp_path / "dot.mp4"
     actions = [np.array(step) for step in [(1, 0), (1, 1), (0, 1), (-1, -1)] * 3]
     places = [env.reset(seed=5)[0], *(env.step(action)[0] for action in actions)]
     film(path, replayed("tests/Dot-v0", {}, 5, actions), 10)
@@ -154,9 +154,9 @@ def test_ffmpeg_is_believed_when_it_fails(frames, tmp_path, monkeypatch):
     program.chmod(0o700)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(program))
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\); nothing") as caught:
-        film(tmp_path / "new" / "it.mp4", [np.zeros((64, 64, 3), np.uint8)] * frames, 5)
+        film(tmp_path / "it.mp4", [np.zeros((64, 64, 3), np.uint8)] * frames, 5)
     assert "\n" not in str(caught.value)
-    assert not list((tmp_path / "new").iterdir())
+    assert list(tmp_path.iterdir()) == [program]
 
 
 BLACK = np.zeros((8, 8, 3), np.uint8)

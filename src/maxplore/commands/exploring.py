@@ -91,7 +91,7 @@ def reopened(path: Path, again: str, *, devices: int | None = None) -> Run | int
 def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
     """Explore until there are so many steps, or somebody has had enough."""
     path = run.folder.path
-    run.sinks.append(Scalars(run.folder.tensorboard))
+    run.sinks.append(Scalars(run.folder.writable(run.folder.tensorboard)))
     if asked.wandb is not None:
         run.sinks.append(Wandb(asked.wandb, path.resolve().name, asdict(run.config), resume_id=run.config.name))
     begun, unread = run.steps, False
@@ -111,7 +111,7 @@ def _explored(run: Run, steps: int, asked: cli.Explore | cli.Resume) -> int:
         return MISBEHAVED
     except KeyboardInterrupt as ended:
         return _interrupted(ended, run.again)
-    draw(run.record, run.folder.figures / "learning.png")
+    draw(run.record, run.folder.writable(run.folder.figures / "learning.png"))
     if asked.video:
         _film_last(run)
     summary = {"run": str(path), "steps": run.steps, "episodes": run.episode, "coverage": run.explorer.coverage}
@@ -172,7 +172,7 @@ def _film_last(run: Run) -> None:
         return
     own = next(run.record.episodes(ends[-1]))
     actions = [decoded(moves, s.action) for s in run.record.transitions(own.first_step) if s.episode == own.episode]
-    path = run.folder.videos / f"explored-{own.episode:05d}.mp4"
+    path = run.folder.writable(run.folder.videos / f"explored-{own.episode:05d}.mp4")
     fps = int(run.env.metadata.get("render_fps") or 30)
     film(path, replayed(run.config.env, run.config.env_kwargs, own.seed, actions), fps)
     say(f"filmed episode {own.episode}: {path}")

@@ -11,7 +11,8 @@ from maxplore.commands.say import say, status_of, warn
 from maxplore.commands.sweeping import SOME_FAILED, engine_named, usual_out
 from maxplore.errors import InputError
 from maxplore.runs import export as exporting
-from maxplore.runs.directory import Folder
+from maxplore.runs.directory import Folder, make_directory
+from maxplore.runs.files import DIRECTORY, check_kind
 from maxplore.runs.record import Record
 
 
@@ -76,6 +77,8 @@ def report(asked: cli.Report) -> int:
         watch(folders, asked.port, say)
         return 0
     out = asked.out or asked.directories[0] / "report.html"
+    if asked.out is not None:
+        make_directory(out.parent)
     write_page(folders, out)
     say(f"written to {out}")
     return 0
@@ -96,6 +99,8 @@ def export(asked: cli.Export) -> int:
             done = f"written to {out}"
         else:
             out = asked.out or folder.path / "minari"
+            if asked.out is None:
+                check_kind(out, DIRECTORY)
             usual = re.sub(r"[^\w-]+", "-", folder.path.resolve().name).strip("-") or "run"
             name = asked.name or f"maxplore/{usual}-v0"
             exporting.to_minari(record, *spaces, out, name, env_id=config.env, env_kwargs=config.env_kwargs)

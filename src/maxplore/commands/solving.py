@@ -28,6 +28,13 @@ from maxplore.runs.video import check_film, film, replayed
 
 def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
     """Solve a task from D alone, try the policy, and keep what came of it in the run."""
+    folder = Folder(asked.directory)
+    folder.read_config()
+    with Record.peek(folder.record) as record, folder.held(lambda: record.steps):
+        return _exploited(folder, asked, settings)
+
+
+def _exploited(folder: Folder, asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
     if (asked.task is None) == (asked.reward is None):
         raise InputError("give either --task or --reward, expected one of them: see `maxplore list` for tasks")
     if asked.episodes < 0:
@@ -37,7 +44,6 @@ def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
     for name in settings:
         if name in NOT_SETTINGS:
             raise InputError(f"there is no setting {name!r}, expected one of exploitation's own")
-    folder = Folder(asked.directory)
     config = folder.read_config()
     plain = {name: setting_to_plain(name, value) for name, value in settings.items()}
     env = running.made(config.env, config.env_kwargs) if asked.episodes else None
@@ -61,9 +67,10 @@ def exploit(asked: cli.Exploit, settings: Mapping[str, Any]) -> int:
             inside = "yes" if report.forecast.low <= paid <= report.forecast.high else "no"
             say(f"{number:8d} {paid:12.4g}   {inside}")
         say(f"{'mean':>8s} {sum(returns) / len(returns):12.4g}")
+    folder.check()
     kept(folder, name, report, returns, seed=asked.seed, settings=plain, step=asked.after)
     if asked.video:
-        path = folder.videos / f"{re.sub(r'[^A-Za-z0-9-]+', '-', name)}.mp4"
+        path = folder.writable(folder.videos / f"{re.sub(r'[^A-Za-z0-9-]+', '-', name)}.mp4")
         with _blamed(config.env):
             film(path, *_frames(config, policy, asked.seed))
         say(f"filmed episode 0: {path}")

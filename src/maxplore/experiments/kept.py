@@ -18,8 +18,9 @@ import numpy as np
 
 from maxplore.errors import InputError
 from maxplore.exploit import Forecast
-from maxplore.runs.directory import Folder
-from maxplore.runs.export import arrays, placed
+from maxplore.runs import files
+from maxplore.runs.directory import Folder, make_directory
+from maxplore.runs.export import arrays
 from maxplore.runs.record import Record
 from maxplore.sweep.trial import OtherRunError, Solved, Trial, done, plain, solved_of
 
@@ -119,13 +120,13 @@ def seen_in(path: Path, trial: Trial, columns: tuple[int, ...], *, commit: str =
     with Record.read(folder.record) as record:
         rows = arrays(record, *folder.spaces(config))
         solved = solved_of(trial, record)
-    files = {int(file.stem): file for file in sorted((path / "landscapes").glob("*.npz")) if file.stem.isdecimal()}
+    kept = {int(file.stem): file for file in sorted(folder.landscapes.glob("*.npz")) if file.stem.isdecimal()}
     return Seen(
         rows["next_observations"][:, list(columns)].astype(np.float32),
         rows["episodes"].astype(np.int32),
         {own: row["returns"] for own, row in solved.items()},
         {own: found for own, row in solved.items() if (found := _forecast(row["report"].get("forecast"))) is not None},
-        {at: _landscape(file) for at, file in files.items()},
+        {at: _landscape(file) for at, file in kept.items()},
         config.versions.get("maxplore", "unknown"),
         commit,
     )
@@ -154,7 +155,8 @@ def write(file: Path, trial: Trial, columns: tuple[int, ...], seen: Seen) -> Non
     }
     plains = {f"landscapes/{at}": values for at, values in seen.landscapes.items()}
     told = np.array(json.dumps(about))
-    with placed(file) as draft, draft.open("wb") as out:
+    make_directory(file.parent)
+    with files.placed(file) as out:
         np.savez_compressed(out, allow_pickle=False, about=told, states=seen.states, episodes=seen.episodes, **plains)
 
 
@@ -263,7 +265,7 @@ FORECAST = ("mean", "low", "high")
 
 
 def _arrays(file: Path) -> dict[str, np.ndarray]:
-    with file.open("rb") as data:  # by name, NumPy leaves a damaged file open
+    with open(file, "rb", opener=files.plain) as data:  # by name, NumPy leaves a damaged file open
         with zipfile.ZipFile(data) as held:
             if (size := sum(each.file_size for each in held.infolist())) > MOST:
                 raise ValueError(f"it unfolds to {size} bytes, expected at most {MOST}")

@@ -14,7 +14,7 @@ import gymnasium as gym
 from maxplore.cache import use_compilation_cache
 from maxplore.errors import InputError
 from maxplore.exploit import oracle
-from maxplore.runs.directory import write_text
+from maxplore.runs.files import read, write_text
 from maxplore.tasks import TASKS
 
 STEPS, SEED = 200_000, 1000
@@ -51,7 +51,7 @@ def final(file: Path, steps: int) -> list[float] | None:
     if not file.exists():
         return None
     try:
-        return {row["steps"]: row["returns"] for row in json.loads(file.read_text())["runs"]}.get(steps)
+        return {row["steps"]: row["returns"] for row in json.loads(read(file))["runs"]}.get(steps)
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} is damaged ({type(error).__name__}: {error}): remove it to make it anew") from None
 

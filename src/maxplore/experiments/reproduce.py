@@ -10,6 +10,8 @@ from maxplore.errors import InputError
 from maxplore.experiments import EXPERIMENTS
 from maxplore.experiments.spec import Asked, Experiment, Say
 from maxplore.experiments.swept import OfRuns
+from maxplore.runs.directory import make_directory
+from maxplore.runs.files import placed
 from maxplore.sweep import Engine
 
 
@@ -40,7 +42,7 @@ def reproduce(name: str, out: Path, asked: Asked, *, say: Say, engine: Engine | 
     from maxplore import __version__
 
     experiment = figure_named(name, asked)
-    out.mkdir(parents=True, exist_ok=True)  # before the work: a folder that cannot be made should not cost it
+    make_directory(out)  # before the work: a folder that cannot be made should not cost it
     measured = experiment.run(out, say, engine) if isinstance(experiment, OfRuns) else experiment.run(out, say)
     summary = {
         "figure": name,
@@ -57,12 +59,15 @@ def reproduce(name: str, out: Path, asked: Asked, *, say: Say, engine: Engine | 
     figure = experiment.draw(summary)
     # All is written before anything is put in its place: pictures never stand beside the numbers of another run.
     # The same numbers make the same files, byte by byte: no date, and names of SVG's parts that are not drawn.
-    with mpl.rc_context({"svg.hashsalt": name}):
-        figure.savefig(out / f"{name}.png.part", dpi=150, format="png")
-        figure.savefig(out / f"{name}.svg.part", dpi=150, format="svg", metadata={"Date": None})
-    (out / "summary.json.part").write_text(json.dumps(summary, indent=1) + "\n")
-    for file in (f"{name}.png", f"{name}.svg", "summary.json"):
-        (out / f"{file}.part").replace(out / file)
+    with (
+        mpl.rc_context({"svg.hashsalt": name}),
+        placed(out / "summary.json") as text,
+        placed(out / f"{name}.svg") as svg,
+        placed(out / f"{name}.png") as png,
+    ):
+        figure.savefig(png, dpi=150, format="png")
+        figure.savefig(svg, dpi=150, format="svg", metadata={"Date": None})
+        text.write(f"{json.dumps(summary, indent=1)}\n".encode())
     return summary
 
 

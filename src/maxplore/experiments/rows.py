@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from maxplore.runs import files
+
 
 def read(record: Path) -> Iterator[dict[str, Any]]:
     """The rows that are whole; one that was cut short, or is none, is to be done again."""
-    for line in record.read_text(errors="replace").splitlines() if record.exists() else ():
+    for line in files.read(record).decode(errors="replace").splitlines() if record.exists() else ():
         with contextlib.suppress(json.JSONDecodeError):
             if isinstance(row := json.loads(line), dict):
                 yield row
@@ -17,6 +19,6 @@ def read(record: Path) -> Iterator[dict[str, Any]]:
 
 def append(record: Path, row: dict[str, Any]) -> None:
     """Put down one more, on a line of its own whatever is there."""
-    cut = record.exists() and record.stat().st_size > 0 and not record.read_bytes().endswith(b"\n")
-    with record.open("a") as file:
+    cut = record.exists() and record.stat().st_size > 0 and not files.read(record).endswith(b"\n")
+    with open(record, "a", opener=files.plain) as file:
         file.write("\n" * cut + json.dumps(row) + "\n")

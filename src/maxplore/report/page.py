@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from maxplore.errors import InputError
 from maxplore.report import curves, finite, landscape, maze, svg, tasks
 from maxplore.report.html import document, embedded, figure, folded, table
 from maxplore.report.story import Story, told
 from maxplore.report.words import joined
-from maxplore.runs.directory import Folder, write_text
+from maxplore.runs import files
+from maxplore.runs.directory import Folder, check_out
 
 DETAILED = 12
 """Runs of which a page has pictures of their own."""
@@ -29,9 +29,8 @@ MOST_EVENTS = 100
 
 def write_page(folders: Sequence[Folder], out: Path) -> None:
     """Write the page about these runs."""
-    if out.is_dir():
-        raise InputError(f"{out} is a directory, expected a file for the page: give one with --out")
-    write_text(out, page(folders, out.parent))
+    check_out(out)
+    files.write_text(out, page(folders, out.parent))
 
 
 def page(folders: Sequence[Folder], place: Path | None = None) -> str:
@@ -187,7 +186,7 @@ def _films(story: Story, place: Path | None, room: int) -> tuple[str, int]:
         size, name = file.stat().st_size, escape(file.stem)
         if size <= min(LARGEST, room):
             room -= size
-            source = f"data:video/mp4;base64,{base64.b64encode(file.read_bytes()).decode()}"
+            source = f"data:video/mp4;base64,{base64.b64encode(files.read(file)).decode()}"
             kind = 'controls muted playsinline preload="metadata"'
             parts.append(figure(file.stem, f'<video {kind} aria-label="Film: {name}" src="{source}"></video>'))
             continue

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maxplore.errors import InputError
+from maxplore.runs import files
 
 FORMAT = 2
 """Of the file; another one is refused, not guessed at."""
@@ -34,28 +35,8 @@ def write(path: Path, about: Mapping[str, Any], groups: Mapping[str, Any]) -> No
     text = json.dumps({"format": FORMAT, **about}, allow_nan=False)
     arrays[ABOUT] = np.frombuffer(text.encode(), np.uint8)
     arrays[DIGEST] = digest(arrays)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent} cannot be made a directory ({error.strerror}): save somewhere else") from error
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror}); what was there before is still there"
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # so that the new name, too, outlives a power cut
-    finally:
-        os.close(folder)
+    with files.placed(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def digest(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -85,7 +66,7 @@ class Checkpoint:
         """An `InputError` if there is no such file, or if it is none of maxplore's."""
         self.path = path
         try:
-            with path.open("rb") as stream:
+            with open(path, "rb", opener=files.plain) as stream:
                 _check_plain(stream)
                 with np.load(stream, allow_pickle=False) as file:
                     self._arrays = {name: file[name] for name in file.files}
@@ -95,6 +76,8 @@ class Checkpoint:
                 raise ValueError("its digest is of other arrays")
         except FileNotFoundError:
             raise InputError(f"there is no {path}: nothing was saved there") from None
+        except InputError:
+            raise
         except Exception as error:  # a file from anywhere can break a reader in many ways
             raise self.damaged(f"{type(error).__name__}: {error}") from None
         if written != FORMAT:

@@ -6,8 +6,8 @@ import platform
 import re
 import stat
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium as gym
 
 from maxplore.errors import InputError
+from maxplore.runs import files
 from maxplore.runs.plain import space_from_plain
 from maxplore.runs.record import Record
 from maxplore.runs.watchdog import check_limit
@@ -46,9 +47,17 @@ FORMAT = 1
 FREE = ("step_limit", "power_safe")
 """Of a config: what may be changed later, since it decides about no number."""
 
+FILES = ("config.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journal", "lock", "explorer.npz")
+DIRECTORIES = ("checkpoints", "tensorboard", "figures", "videos", "landscapes")
+"""Parts of a folder that nobody but its run, or its explorer, writes."""
+
 
 class BusyError(InputError):
     """Somebody else is writing there now. Later it may be free."""
+
+
+class LostError(InputError):
+    """The folder of a run, or a part of it, was moved, deleted or replaced under a process that writes there."""
 
 
 @dataclass(frozen=True)
@@ -83,22 +92,29 @@ class RunConfig:
 
 
 class Folder:
-    """Where things are."""
+    """Where things are. The folder itself may be reached through links; what is in it is no link."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.config, self.record, self.lock = path / "config.json", path / "run.sqlite", path / "lock"
-        self.checkpoints, self.tensorboard = path / "checkpoints", path / "tensorboard"
-        self.figures, self.videos = path / "figures", path / "videos"
+        root = path.absolute()  # an environment may change the working directory
+        self.config, self.record, self.lock = root / "config.json", root / "run.sqlite", root / "lock"
+        self.checkpoints, self.tensorboard = root / "checkpoints", root / "tensorboard"
+        self.figures, self.videos, self.landscapes = root / "figures", root / "videos", root / "landscapes"
+        self.root = root
+        self._held: Callable[[], None] | None = None
 
     @property
     def is_run(self) -> bool:
         """Whether there is a run in it."""
-        return self.config.is_file()
+        return files.kind(self.config) is not None
 
     def checkpoint(self, step: int) -> Path:
         """The file of the checkpoint at this step."""
         return self.checkpoints / f"{step:010d}.npz"
+
+    def landscape(self, step: int) -> Path:
+        """The file of the landscape that a sweep asks for after so many steps."""
+        return self.landscapes / f"{step:010d}.npz"
 
     def all_checkpoints(self) -> list[tuple[int, Path]]:
         """Steps and files of all checkpoints, the newest first."""
@@ -107,23 +123,110 @@ class Folder:
 
     def drafts(self) -> list[Path]:
         """What a process left that died while it wrote."""
-        found = (*self.path.glob(".config.json.*"), *self.checkpoints.glob(".*.npz.*"))
+        found = (*self.root.glob(".config.json.*"), *self.checkpoints.glob(".*.npz.*"))
         return [file for file in found if re.fullmatch(r"\.(config\.json|\d{10}\.npz)\.\d+", file.name)]
 
-    def clear_unborn(self) -> None:
-        """Remove what is left of a run that died before it began: it has everything but a config."""
-        own = {self.lock.name, self.record.name, f"{self.record.name}-wal", f"{self.record.name}-shm", "checkpoints"}
-        if self.is_run or not {file.name for file in self.path.iterdir()} - {x.name for x in self.drafts()} <= own:
+    def check_kinds(self) -> None:
+        """An `InputError` if a part of the folder is a link, which could lead anywhere, or anything else that is not to
+        be opened."""
+        for name in FILES:
+            files.check_kind(self.root / name)
+        for name in DIRECTORIES:
+            files.check_kind(self.root / name, files.DIRECTORY)
+        for _, file in self.all_checkpoints():
+            files.check_kind(file)
+
+    def check_free(self) -> None:
+        """An `InputError` unless a run can begin here: there is nothing, or what one has left that died before."""
+        elsewhere = "or give a new directory with --out"
+        if self.is_run:
+            raise InputError(f"{self.path} has a run already: resume it, {elsewhere}")
+        if not self.root.exists():
             return
-        left = [*self.drafts(), *(file for file in self.path.iterdir() if file.is_file()), *self.checkpoints.glob("*")]
-        for file in left:
+        unborn = self._unborn()
+        found = {*self.root.iterdir(), *self.checkpoints.glob("*")} if self.root.is_dir() else {self.root}
+        if found and (self.lock not in found or found - {*unborn, self.lock, self.checkpoints}):
+            raise InputError(f"{self.path} has something else in it: empty it, {elsewhere}")
+        self.check_kinds()
+
+    def clear_unborn(self) -> None:
+        """Make sure, holding the lock, that a run can begin, and remove what is left of one that died before it did:
+        that has everything but a config, and no step."""
+        if self.is_run:
+            raise BusyError(f"{self.path} has a run already, which another process began meanwhile: resume it")
+        self.check_free()
+        if self.record.exists():
+            try:
+                with Record.peek(self.record) as record:
+                    steps = record.steps
+            except InputError:  # it died when it made the record
+                steps = 0 if not self.checkpoint(0).exists() else None
+            if steps != 0:
+                what = "a record" if steps is None else f"a record of {steps} steps"
+                raise InputError(f"{self.path} has {what} and no config.json: move it away, or give another --out")
+        for file in self._unborn():
             file.unlink(missing_ok=True)
-        if self.checkpoints.is_dir():
+        with suppress(FileNotFoundError):
             self.checkpoints.rmdir()
+
+    def _unborn(self) -> list[Path]:
+        """All that there can be before there is a config, but the lock."""
+        record = [self.record.with_name(self.record.name + end) for end in ("", "-wal", "-shm", "-journal")]
+        return [*record, self.checkpoint(0), *self.drafts()]
+
+    @contextmanager
+    def held(self, steps: Callable[[], int]) -> Generator[None]:
+        """In here, `check` notices if the folder, or its record or lock, is another one than now. What is open is no
+        help against that: it goes on to be written, wherever it is or is not. `steps` tells how many are on record."""
+        handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)  # as long as it is open, its number is not used again
+        log = self.record.with_name(f"{self.record.name}-wal")
+        own = {path: _identity(path) for path in (self.lock, self.record, log) if files.kind(path) is not None}
+        folder = _identity(handle)
+
+        def check() -> None:
+            if _identity(self.root, follow=True) != folder:
+                raise LostError(self._moved(handle, steps()))
+            for path, identity in own.items():
+                if _identity(path) != identity:
+                    kept = "kept only if it was moved" if path == self.record else "on record"
+                    raise LostError(
+                        f"{path} was deleted, moved or replaced under the process that used it, which ends here: the "
+                        f"{steps()} steps of the run are {kept}"
+                    )
+
+        self._held = check
+        try:
+            yield
+        finally:
+            self._held = None
+            os.close(handle)
+
+    def check(self) -> None:
+        """A `LostError` if the folder is held, and no longer there as it was."""
+        if self._held is not None:
+            self._held()
+
+    def _moved(self, handle: int, steps: int) -> str:
+        """Where a folder is that is no longer where it was."""
+        ends = "under the process that used it, which ends here"
+        if os.fstat(handle).st_nlink == 0:
+            return f"{self.path} was deleted {ends}: none of its {steps} steps is left"
+        place = f"/proc/self/fd/{handle}"
+        now = os.readlink(place) if os.path.islink(place) else "another place"
+        return f"{self.path} was moved to {now} {ends}: all {steps} steps are safe there: maxplore resume {now}"
+
+    def writable(self, file: Path) -> Path:
+        """The same path, if what is written there now comes to lie in this folder; a `LostError` or `InputError` if
+        not."""
+        self.check()
+        if file.parent != self.root:
+            files.check_kind(file.parent, files.DIRECTORY)
+            file.parent.mkdir(exist_ok=True)  # and none above: a folder that was moved is not begun again
+        return file
 
     def write_config(self, config: RunConfig) -> None:
         """Keep what the run was asked to do."""
-        write_text(self.config, as_text(config))
+        files.write_text(self.writable(self.config), as_text(config))
 
     def spaces(self, config: RunConfig) -> tuple[gym.Space[Any], gym.Space[Any]]:
         """Of observations and actions, or an `InputError`."""
@@ -140,8 +243,9 @@ class Folder:
             raise InputError(f"there is no directory {self.path}: expected that of a run")
         if not self.is_run:
             raise InputError(f"{self.path} has no {self.config.name}: expected the directory of a run")
+        self.check_kinds()
         try:
-            plain = json.loads(self.config.read_text())
+            plain = json.loads(files.read(self.config))
             written = plain.pop("format")
             if written != FORMAT:
                 raise InputError(
@@ -202,6 +306,8 @@ class Folder:
                                 "it, then try again"
                             ) from None
                         time.sleep(0.02)  # it may be somebody who only looks who `writer` is
+            if _identity(descriptor) != _identity(self.lock):
+                raise BusyError(f"{self.lock} was deleted or replaced when it was taken: try again")
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()} on {platform.node()}\n".encode(), 0)
             yield
@@ -248,25 +354,37 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in ("maxplore", "gymnasium", "jax", "equinox", "mujoco", "numpy")}
 
 
-def write_text(path: Path, text: str) -> None:
-    """Put a text in place all at once."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+def check_out(path: Path) -> None:
+    """An `InputError` if a file at this path would take the place of a part of a run, or of anything but a file."""
+    files.check_kind(path)
+    check_not_own(path)
+
+
+def check_not_own(path: Path) -> None:
+    """An `InputError` if this path is a part of a run, or in one."""
+    whole = path.resolve()
+    for above in whole.parents:
+        folder, part = Folder(above), whole.relative_to(above).parts[0]
+        if part.lower() in (*FILES, *DIRECTORIES) and folder.is_run and files.kind(folder.record) is not None:
+            raise InputError(f"{path} is a part of the run in {above}, or in one: give another --out")
+
+
+def make_directory(path: Path) -> None:
+    """Have a directory to write to, or an `InputError`."""
+    check_not_own(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # so that the new name, too, outlives a power cut
-        finally:
-            os.close(folder)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}): expected a place to write to") from error
-    finally:
-        draft.unlink(missing_ok=True)
+        raise InputError(f"{path} cannot be made a directory ({error.strerror}): give another place") from error
+
+
+def _identity(place: Path | int, *, follow: bool = False) -> tuple[int, int] | None:
+    """Which file or folder it is, whatever it is called; None if there is none."""
+    try:
+        found = os.stat(place) if follow or isinstance(place, int) else os.lstat(place)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _check_type(name: str, value: Any, wanted: Any) -> None:

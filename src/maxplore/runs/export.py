@@ -4,8 +4,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +16,9 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from maxplore.errors import InputError
+from maxplore.runs import files
 from maxplore.runs.coded import decoded
+from maxplore.runs.directory import check_not_own, make_directory
 from maxplore.runs.record import Episode, Record, Step
 
 Space = gym.Space[Any]
@@ -44,10 +45,12 @@ def arrays(record: Record, observation_space: Space, action_space: Space) -> dic
 
 def to_npz(record: Record, observation_space: Space, action_space: Space, path: Path) -> None:
     """Write `arrays` to a new file, for `numpy.load`."""
-    if path.exists():
+    if files.kind(path) is not None:
         raise InputError(f"{path} exists already: choose another name, or remove it first")
+    check_not_own(path)
     own = arrays(record, observation_space, action_space)
-    with placed(path) as draft, draft.open("wb") as file:
+    make_directory(path.parent)
+    with files.placed(path) as file:
         np.savez(file, allow_pickle=False, **own)
 
 
@@ -71,8 +74,9 @@ def to_minari(
         raise InputError(f"name is {name!r}, expected the form {form}")
     folder = folder.absolute()  # HDF5 takes a relative path twice
     target = folder / name
-    if target.exists():
+    if files.kind(target) is not None:
         raise InputError(f"{target} exists already: choose another name or version")
+    check_not_own(target)
     try:
         import h5py  # noqa: F401  # pyright: ignore[reportUnusedImport]
         import minari
@@ -99,7 +103,7 @@ def to_minari(
         )
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_directory(folder)
         _check_room(record, folder)
         with tempfile.TemporaryDirectory(prefix=".", dir=folder) as hidden:  # from Minari, too
             draft = Path(hidden) / "draft"
@@ -109,33 +113,16 @@ def to_minari(
             storage.update_metadata(about)
             storage.update_episodes(buffered(*own) for own in _told(record, observation_space, action_space))
             for namespace in reversed(target.relative_to(folder).parents[:-1]):
+                files.check_kind(folder / namespace, files.DIRECTORY)
                 (folder / namespace).mkdir(exist_ok=True)
-                if not (folder / namespace / NAMESPACE_METADATA_FILENAME).exists():
-                    (folder / namespace / NAMESPACE_METADATA_FILENAME).write_text("{}")
+                if files.kind(folder / namespace / NAMESPACE_METADATA_FILENAME) is None:
+                    files.write_text(folder / namespace / NAMESPACE_METADATA_FILENAME, "{}")
             draft.rename(target)
     except InputError:
         raise
     except Exception as error:  # whatever Minari and HDF5 have to say
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{target} cannot be written ({what}); nothing of it is left") from error
-
-
-@contextmanager
-def placed(path: Path) -> Generator[Path]:
-    """A draft beside `path` to write to: it is put in place once it is whole, or else removed."""
-    draft = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield draft
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        reason = error.strerror or str(error).partition("\n")[0]
-        raise InputError(f"{path} cannot be written ({reason}); nothing of it is left") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def _check_room(record: Record, folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from maxplore.runs.export import placed
+from maxplore.runs import files
 from maxplore.runs.record import Record
 
 CURVES = {
@@ -41,6 +41,6 @@ def draw(record: Record, path: Path) -> bool:
         axes.plot(*zip(*curve, strict=True), marker="." if len(curve) < 30 else None)
         axes.set_title(CURVES[name], fontsize="medium")
         axes.set_xlabel("step")
-    with placed(path) as draft:
-        figure.savefig(draft, format="png", dpi=120)
+    with files.placed(path) as file:
+        figure.savefig(file, format="png", dpi=120)
     return True

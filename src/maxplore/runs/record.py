@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxplore.errors import InputError
+from maxplore.runs import files
 
 FORMAT = 2
 """Of the file; another one is refused, not guessed at."""
@@ -118,6 +119,7 @@ class Record:
     @classmethod
     def create(cls, path: Path, config: str = "", *, power_safe: bool = False) -> "Record":
         """A new, empty record of a run with this config."""
+        _check_kinds(path)
         with _complaining(path):
             connection = _connected(f"{path.absolute().as_uri()}?mode=rwc", power_safe)
             connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA)
@@ -146,8 +148,9 @@ class Record:
 
     @classmethod
     def _existing(cls, path: Path, mode: str, power_safe: bool = False) -> "Record":
-        if not path.is_file():
+        if not path.exists():
             raise InputError(f"there is no {path}: expected the record of a run there")
+        _check_kinds(path)
         with _complaining(path):
             connection = _connected(f"{path.absolute().as_uri()}?mode={mode}", power_safe)
             row = connection.execute("SELECT value FROM about WHERE name = 'format'").fetchone()
@@ -412,6 +415,13 @@ class Record:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+
+def _check_kinds(path: Path) -> None:
+    """An `InputError` if SQLite would open anything but plain files. They are only looked at: to open and close one
+    would let go of the locks that SQLite has on it."""
+    for end in ("", "-wal", "-shm", "-journal"):
+        files.check_kind(path.with_name(path.name + end))
 
 
 def _connected(uri: str, power_safe: bool) -> sqlite3.Connection:

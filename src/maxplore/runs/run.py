@@ -26,7 +26,7 @@ from maxplore.exploit import TaskPolicy
 from maxplore.explorer import Explorer
 from maxplore.interaction import reset_env, step_env
 from maxplore.runs.coded import decoded, encoded
-from maxplore.runs.directory import Folder, RunConfig, as_text, versions
+from maxplore.runs.directory import Folder, RunConfig, as_text, make_directory, versions
 from maxplore.runs.plain import setting_to_plain, space_to_plain
 from maxplore.runs.record import Episode, Record, Step
 from maxplore.runs.reliving import known, newest, relived
@@ -111,13 +111,9 @@ def new(
         if name in NOT_SETTINGS:
             raise InputError(f"there is no setting {name!r}, expected one of the method's own")
     folder = Folder(directory)
-    if directory.is_dir():
-        folder.clear_unborn()
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        what = "a run already" if folder.is_run else "something else in it"
-        raise InputError(f"{directory} has {what}: resume it, or give a new directory with --out")
-    world = made(env, kwargs)
-    try:
+    folder.check_free()
+    with ExitStack() as stack:
+        world = _opened(stack, env, kwargs)
         own = dict(settings or {})
         named: dict[str, Any] = {"method": method, "preset": preset, "seed": seed, "horizon": horizon}
         explorer = Explorer(world.observation_space, world.action_space, **named, devices=devices, **own)
@@ -142,30 +138,20 @@ def new(
             command=command,
             name=uuid.uuid4().hex,
         )
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{directory} cannot be made a directory ({error.strerror}): give another --out"
-            ) from error
-        return Run(folder, config, world, explorer, fresh=True, steps=steps, devices=devices)
-    except BaseException:
-        _closed(world)
-        raise
+        make_directory(directory)
+        stack.enter_context(folder.locked())
+        folder.clear_unborn()  # others may have been here before there was the lock
+        return Run(folder, config, world, explorer, stack, steps=steps, devices=devices)
 
 
 def resumed(directory: Path, *, devices: int | None = None) -> "Run":
     """The run in this directory, where it left off; by default on as many `devices` as the last time, if there are."""
     folder = Folder(directory)
-    config = folder.read_config()
-    if not folder.record.is_file():
-        raise InputError(f"there is no {folder.record}: expected the record of a run there")
-    world = made(config.env, config.env_kwargs)
-    try:
-        return Run(folder, config, world, None, fresh=False, devices=devices)
-    except BaseException:
-        _closed(world)
-        raise
+    folder.read_config()  # what is no run gets no lock
+    with ExitStack() as stack:
+        stack.enter_context(folder.locked())
+        config = folder.read_config()
+        return Run(folder, config, _opened(stack, config.env, config.env_kwargs), None, stack, devices=devices)
 
 
 class Run:
@@ -177,12 +163,12 @@ class Run:
         config: RunConfig,
         env: gym.Env[Any, Any],
         explorer: Explorer | None,
+        opened: ExitStack,
         *,
-        fresh: bool,
         steps: int = 0,
         devices: int | None = None,
     ) -> None:
-        """Use `new` or `resumed`."""
+        """Use `new` or `resumed`. What was `opened` for it, the environment and the lock, is the run's to close."""
         self.folder, self.config, self.env = folder, config, env
         self.again = f"maxplore resume {folder.path}"
         """What to type to go on."""
@@ -193,20 +179,23 @@ class Run:
         self._promise: float | None = None
         self._at_once = 0
         self._closing = ExitStack()
-        with ExitStack() as stack:
-            stack.enter_context(folder.locked())
+        with opened as stack:
             self._watchdog = Watchdog(config.step_limit)
             stack.callback(self._watchdog.close)
             own = {"power_safe": config.power_safe}
             record = (
-                Record.create(folder.record, as_text(config), **own) if fresh else Record.open(folder.record, **own)
+                Record.open(folder.record, **own)
+                if explorer is None
+                else Record.create(folder.record, as_text(config), **own)
             )
             self.record = stack.enter_context(record)
+            stack.enter_context(folder.held(self._on_record))
             if explorer is not None:
                 self.explorer, self._kept = explorer, 0
                 self.record.aim(steps)
                 self._note_devices(devices or 1)
-                explorer.save_file(folder.checkpoint(0), known=known(config, self.record, 0))
+                start = folder.writable(folder.checkpoint(0))
+                explorer.save_file(start, known=known(config, self.record, 0))
                 folder.write_config(config)  # last of all: a folder with a config is a run
             else:
                 self.explorer, self._kept = self._return(devices)
@@ -226,7 +215,6 @@ class Run:
         for sink in self.sinks:
             sink.close()
         self._closing.close()
-        _closed(self.env)
 
     @property
     def steps(self) -> int:
@@ -237,6 +225,12 @@ class Run:
     def episode(self) -> int:
         """Episodes begun, as far as they are on record."""
         return 0 if self._episode is None else self._episode.episode + 1
+
+    def _on_record(self) -> int:
+        """How many steps the record has, in its own file: that may be all that is left."""
+        with suppress(InputError):
+            self.record.settle()
+        return self.record.steps
 
     def explore(
         self,
@@ -255,6 +249,7 @@ class Run:
             if self._observation is None and self._begun():
                 break
             self._step()
+            self.folder.check()
             if self.steps % self.config.checkpoint_every == 0:
                 self.checkpoint()
             if show is not None:
@@ -279,6 +274,7 @@ class Run:
             self.record.write(row, episode=begin, told=True)
             self._episode = begin or self._episode
             self.explorer.tell(before, action, following, terminated=terminated, truncated=truncated, reward=reward)
+            self.folder.check()
             if self.steps % self.config.checkpoint_every == 0:
                 self.checkpoint()
 
@@ -289,12 +285,13 @@ class Run:
     def checkpoint(self) -> None:
         """Keep the explorer as it is now, and what its models know; of older ones, a few are left. D is on record, and
         not kept again: a checkpoint is as large at the end of a run as in the beginning."""
+        self.folder.check()
         if self.steps != self._kept:
             self.record.survey(self.steps, self.explorer.survey())
         self.record.settle()  # a checkpoint never knows more than the record
         if self.steps != self._kept:
             own = known(self.config, self.record, self.steps)
-            self.explorer.save_file(self.folder.checkpoint(self.steps), known=own)
+            self.explorer.save_file(self.folder.writable(self.folder.checkpoint(self.steps)), known=own)
             self._kept = self.steps
         for _, old in self.folder.all_checkpoints()[KEPT:]:
             old.unlink(missing_ok=True)
@@ -382,6 +379,7 @@ class Run:
         explorer, first = newest(folder, self.config, record, texts.append, devices=count)
         self._note_devices(count)
         explorer.meet(self.env)
+        folder.check()
         for draft in folder.drafts():
             draft.unlink(missing_ok=True)
         for text in texts:
@@ -474,6 +472,13 @@ EVERY = 100
 def _seed(run: int, episode: int) -> int:
     """What the environment is reset with: every episode can be had again by itself."""
     return int(np.random.SeedSequence([run, episode]).generate_state(1)[0])
+
+
+def _opened(stack: ExitStack, env: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
+    """The environment of this id, until the stack is closed."""
+    world = made(env, kwargs)
+    stack.callback(_closed, world)
+    return world
 
 
 def _closed(env: gym.Env[Any, Any]) -> None:

@@ -1,5 +1,6 @@
 """Films of what an environment did."""
 
+import os
 import subprocess
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from maxplore.errors import InputError
-from maxplore.runs.export import placed
+from maxplore.runs import files
 
 
 def film(path: Path, frames: Iterable[np.ndarray], fps: int) -> None:
@@ -30,8 +31,8 @@ def film(path: Path, frames: Iterable[np.ndarray], fps: int) -> None:
     taken = f"-y -loglevel error -f rawvideo -pix_fmt rgb24 -s {shape[1]}x{shape[0]} -r {fps} -i -".split()
     given = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-f", "mp4"]
     # imageio would run Python between fork and exec, where JAX's threads can make it hang, and overlook a failure.
-    with placed(path) as draft:
-        command = [program, *taken, *given, str(draft.absolute())]
+    with files.placed(path) as draft:
+        command = [program, *taken, *given, os.path.abspath(draft.name)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0) as ffmpeg:
             assert ffmpeg.stdin is not None
             try:

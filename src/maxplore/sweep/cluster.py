@@ -111,7 +111,10 @@ def _task() -> Callable[..., tuple[int, str]]:
         import sys
         import time
 
-        with open(order.removesuffix(".json") + ".log", "wb") as log:
+        def opener(path: str, flags: int) -> int:
+            return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+
+        with open(order.removesuffix(".json") + ".log", "wb", opener=opener) as log:
             worker = subprocess.Popen(
                 [sys.executable, "-m", module, order, run, str(os.getpid())],
                 stdin=subprocess.DEVNULL,

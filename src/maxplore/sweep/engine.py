@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from maxplore.errors import InputError
+from maxplore.runs import files
 from maxplore.runs.interrupt import INTERRUPTED
 from maxplore.stalls import STUCK
 
@@ -80,8 +82,8 @@ def surroundings() -> dict[str, str]:
 
 def _last_words(log: Path) -> str:
     try:
-        lines = log.read_text(errors="replace").strip().splitlines()
-    except OSError:
+        lines = files.read(log).decode(errors="replace").strip().splitlines()
+    except (OSError, InputError):
         lines = []
     if not lines and shutil.disk_usage(log.parent).free < FULL:
         return "it said nothing: the disk is full"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from maxplore.errors import InputError
-from maxplore.runs.directory import Folder, write_text
+from maxplore.runs import files
+from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
 from maxplore.sweep.status import DONE, Row, Status
 from maxplore.sweep.trial import returns_of
@@ -33,7 +34,7 @@ def gather(status: Status, folder: Path) -> Path:
     table = csv.DictWriter(text, [*FIRST, *given, *others], restval="", lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
-    write_text(folder / "results.csv", text.getvalue())
+    files.write_text(folder / "results.csv", text.getvalue())
     return folder / "results.csv"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from maxplore.errors import InputError
+from maxplore.runs import files
 
 BEGAN, ENDED, LOST, FAILED, STOPPED = "began", "ended", "lost", "failed", "stopped"
 
@@ -53,13 +54,13 @@ class Journal:
     def __init__(self, orders: Path) -> None:
         self.path = orders / "journal.jsonl"
         self.past = read(orders)
-        self._torn = self.path.exists() and self.path.read_bytes()[-1:] not in (b"\n", b"")
+        self._torn = self.path.exists() and files.read(self.path)[-1:] not in (b"\n", b"")
 
     def note(self, trial: str, event: str, **about: Any) -> None:
         """Keep what happened to a trial."""
         line = {"trial": trial, "event": event, "time": round(time.time(), 1), **about}
         try:
-            with self.path.open("a") as file:
+            with open(self.path, "a", opener=files.plain) as file:
                 file.write(("\n" if self._torn else "") + json.dumps(line) + "\n")
         except OSError as error:
             raise InputError(f"{self.path} cannot be written ({error.strerror}): make room, then try again") from error
@@ -71,7 +72,7 @@ def read(orders: Path) -> dict[str, Past]:
     """What became of each trial."""
     past: dict[str, Past] = {}
     try:
-        lines = (orders / "journal.jsonl").read_text(errors="replace").splitlines()
+        lines = files.read(orders / "journal.jsonl").decode(errors="replace").splitlines()
     except FileNotFoundError:
         return past
     except OSError as error:

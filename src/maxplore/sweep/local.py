@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from maxplore.errors import InputError
+from maxplore.runs import files
 from maxplore.sweep.engine import GIGABYTES, WORK, Ended, surroundings
 
 Process = subprocess.Popen[bytes]
@@ -28,7 +29,7 @@ class Local:
     def start(self, order: Path, run: Path) -> Process:
         """A worker in a session of its own: Ctrl-C reaches it through its parent alone, and once."""
         try:
-            with order.with_suffix(".log").open("wb") as log:
+            with open(order.with_suffix(".log"), "wb", opener=files.plain) as log:
                 return subprocess.Popen(
                     [sys.executable, "-m", WORK, str(order), str(run), str(os.getpid())],
                     stdin=subprocess.DEVNULL,

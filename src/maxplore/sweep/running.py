@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from maxplore.errors import InputError
-from maxplore.runs.directory import Folder
+from maxplore.runs.directory import Folder, make_directory
 from maxplore.sweep.engine import BUSY, Ended, Engine
 from maxplore.sweep.journal import BEGAN, ENDED, FAILED, LOST, STOPPED, Journal, Past
 from maxplore.sweep.local import Local
@@ -60,10 +60,7 @@ def run_all(
     """
     folder = folder.absolute()
     for each in (folder / "runs", folder / "trials"):
-        try:
-            each.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{each} cannot be made a directory ({error.strerror}): give another --out") from error
+        make_directory(each)
     with Folder(folder / "trials").locked(), _interruptible():
         sweep = _Sweep(trials, folder, engine or Local(), workers, say, keeper)
         try:

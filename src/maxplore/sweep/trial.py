@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from maxplore.errors import InputError
-from maxplore.runs.directory import Folder, write_text
+from maxplore.runs import files
+from maxplore.runs.directory import Folder
 from maxplore.runs.record import Record
 
 Solved = tuple[str, int]
@@ -49,13 +50,13 @@ class Trial:
 
     def write(self, file: Path) -> None:
         """Put it down where a worker finds it."""
-        write_text(file, json.dumps(asdict(self), indent=1) + "\n")
+        files.write_text(file, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def read(cls, file: Path) -> "Trial":
         """What was put down, or an `InputError`."""
         try:
-            return cls.of(json.loads(file.read_text()))
+            return cls.of(json.loads(files.read(file)))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{file} is no trial, or damaged ({type(error).__name__}: {error})") from None
 
@@ -131,7 +132,7 @@ def done(trial: Trial, path: Path) -> Done:
     with Record.read(folder.record) as record:
         steps = record.steps
         solved = frozenset(returns_of(trial, record))
-    kept = frozenset(at for at in trial.landscapes if landscape_file(path, at).is_file())
+    kept = frozenset(at for at in trial.landscapes if folder.landscape(at).is_file())
     for at in trial.landscapes:
         if at < steps and at not in kept:
             raise OtherRunError(f"{path} is past step {at}, and its landscape then was not kept: give another --out")
@@ -153,11 +154,6 @@ def solved_of(trial: Trial, record: Record) -> dict[Solved, dict[str, Any]]:
         and len(row["returns"]) == trial.episodes
         and all(isinstance(paid, int | float) for paid in row["returns"])
     }
-
-
-def landscape_file(path: Path, steps: int) -> Path:
-    """Where the landscape of a run after so many steps is kept."""
-    return path / "landscapes" / f"{steps:010d}.npz"
 
 
 def plain(value: Any) -> Any:

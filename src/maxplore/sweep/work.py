@@ -19,16 +19,16 @@ from maxplore import stalls
 from maxplore.cache import use_compilation_cache
 from maxplore.errors import InputError
 from maxplore.explorer import Explorer
+from maxplore.runs import files
 from maxplore.runs import run as running
 from maxplore.runs.directory import BusyError, Folder
-from maxplore.runs.export import placed
 from maxplore.runs.interrupt import INTERRUPTED, interruptible
 from maxplore.runs.record import Record
 from maxplore.runs.reliving import told
 from maxplore.runs.run import Run
 from maxplore.runs.solved import kept
 from maxplore.sweep.engine import BUSY, FAILED
-from maxplore.sweep.trial import Trial, done, landscape_file
+from maxplore.sweep.trial import Trial, done
 
 GRID = 40
 """Cells of a landscape along each dimension."""
@@ -55,7 +55,7 @@ def _explored(trial: Trial, path: Path) -> bool:
             if not run.explore(steps, stop=stopped):
                 return False
             if steps in trial.landscapes and run.steps == steps:
-                keep_landscape(run.explorer, landscape_file(path, steps))
+                keep_landscape(run.explorer, run.folder.writable(run.folder.landscape(steps)))
     return True
 
 
@@ -63,9 +63,6 @@ def _run(trial: Trial, path: Path) -> Run:
     """The run of a trial: where it was, or from the beginning."""
     if Folder(path).is_run:
         return running.resumed(path)
-    if path.is_dir():
-        with Folder(path).locked():
-            pass  # nobody is just about to begin it
     return running.new(
         path,
         trial.env,
@@ -90,7 +87,7 @@ def keep_landscape(explorer: Explorer, file: Path) -> None:
     axes = [np.linspace(a, b, MOVES) for a, b in zip(*ends, strict=True)]
     actions = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)).astype(np.float32)
     each = [explorer.utility(states, np.broadcast_to(action, (len(states), len(axes)))) for action in actions]
-    with placed(file) as draft, draft.open("wb") as out:
+    with files.placed(file) as out:
         np.savez(out, utility=np.mean(each, axis=0).reshape(GRID, GRID), first=first, second=second)
 
 
