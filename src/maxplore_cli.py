@@ -132,6 +132,9 @@ class Exploit:
     """Of everything random."""
     video: bool = False
     """Film the first of the episodes."""
+    progress: Progress = "auto"
+    """A bar, JSON lines, or nothing but the end; auto is a bar on a terminal, else a line on the error stream every ten
+    seconds."""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,12 @@ def compiled_quickly(request: pytest.FixtureRequest):  # pyright: ignore[reportU
     jax.config.update("jax_disable_most_optimizations", not request.module.__name__.startswith(LEARNING))
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch):  # pyright: ignore[reportUnusedFunction]
+    """However long a task takes to solve here, nothing is told on the way unless it is asked for."""
+    monkeypatch.setattr("maxplore.progress.FIRST", 1e6)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forget():  # pyright: ignore[reportUnusedFunction]
     """Thousands of compiled functions are more than a process may map: forget them before there are too many."""

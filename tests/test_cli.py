@@ -114,6 +114,28 @@ def test_the_chains_task_from_the_command_line(run, capsys):
     assert len(kept["returns"]) == 2
 
 
+def test_json_lines_tell_how_far_a_task_is(run, capsys):
+    assert typed("exploit", run, "--task", "chain", "--episodes", "1", "--progress", "json") == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["event"] for row in told[:-1]} == {"progress"}
+    assert list(dict.fromkeys(row["doing"] for row in told[:-1])) == ["load", "fit", "solve", "forecast", "try"]
+    assert all(row["done"] <= row["of"] for row in told[:-1])
+    with Record.read(run / "run.sqlite") as record:
+        (kept,) = record.tasks()
+    assert told[-1]["event"] == "done"
+    assert told[-1]["returns"] == kept["returns"]
+
+
+def test_what_is_interrupted_before_a_task_is_tried_says_so(run, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(maxplore.TaskPolicy, "run", interrupted)
+    assert typed("exploit", run, "--task", "chain") == 130
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the same command begins anew" in line
+
+
 def test_a_reward_of_ones_own(run, tmp_path, capsys):
     (tmp_path / "mine.py").write_text("def home(state, action, next_state):\n    return 1.0 * (next_state == 0)\n")
     assert (

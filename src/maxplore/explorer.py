@@ -30,7 +30,8 @@ from maxplore.history import History, Transition
 from maxplore.interaction import check_env, flag, number, reset_env, step_env
 from maxplore.methods import finite_explorer, model_based
 from maxplore.models.ensemble import Ensemble
-from maxplore.progress import Show, shown
+from maxplore.pieces import Tell
+from maxplore.progress import Show, shown, solving
 from maxplore.rewards import Reward, ends, every_reward, inner
 from maxplore.runs import checkpoint
 from maxplore.runs.plain import setting_from_plain, setting_to_plain, space_from_plain, space_to_plain
@@ -377,6 +378,8 @@ class Explorer:
         *,
         horizon: int | None = None,
         seed: int = 0,
+        progress: bool | None = None,
+        watch: Tell | None = None,
         **settings: Any,
     ) -> TaskPolicy:
         """A policy for a task, from D alone: a model is fitted for it at leisure, and the task solved in imagination.
@@ -386,7 +389,23 @@ class Explorer:
         episode, besides those that were seen to end one. Episodes are `horizon` steps long, or as long as is known. Any
         setting of `ExploitConfig` (`FiniteExploitConfig` for Discrete spaces) may be given by name. The model is kept:
         as long as D and its settings stay, the next task is solved in it, with the same outcome as if fitted anew.
+
+        A bar shows how it goes (`progress`; by default if there is a terminal), and `watch` is called with what is done
+        (`fit`, `solve`, `forecast`), how much of it, of how much (0 if that is not known), and the return of an episode
+        that is expected so far, or None.
         """
+        with solving(wanted=progress, watch=watch) as tell:
+            return self._exploit(reward, terminated, horizon, seed, settings, tell)
+
+    def _exploit(
+        self,
+        reward: Reward | str,
+        terminated: Reward | None,
+        horizon: int | None,
+        seed: int,
+        settings: dict[str, Any],
+        tell: Tell,
+    ) -> TaskPolicy:
         self.check_task(seed)
         seed = int(seed)
         steps = self.horizon if horizon is None else checks.counted("horizon", horizon)
@@ -399,7 +418,7 @@ class Explorer:
             config = overridden(FiniteExploitConfig(), settings)
             tables = every_reward(paid, states, count), None if over is None else every_reward(over, states, count)
             world, (key_solve, key_act) = Finite(states, count, steps), self._task_keys(seed)
-            acting, report = exploit.finite.solve(self.history, world, *tables, config, key=key_solve)
+            acting, report = exploit.finite.solve(self.history, world, *tables, config, key=key_solve, tell=tell)
             return TaskPolicy(acting, report, observations, actions, paid, over, seed=seed, key=key_act)
         config = exploit.real.configured(observations.entry, actions.entry, settings)
         problem = exploit.real.Problem(self.history, paid, over, steps, observations.bounds)
@@ -407,7 +426,8 @@ class Explorer:
         def solved(own: int) -> TaskPolicy:
             key_solve, key_act = self._task_keys(own)
             known = self._fitted
-            acting, report, model = exploit.real.solve(problem, config, seed=own, fitted=known, key=key_solve)
+            given: dict[str, Any] = {"fitted": known, "key": key_solve, "tell": tell}
+            acting, report, model = exploit.real.solve(problem, config, seed=own, **given)
             self._keep(model)
             return TaskPolicy(acting, report, observations, actions, paid, over, seed=own, key=key_act)
 

@@ -1,11 +1,15 @@
-"""A bar on the terminal while an environment is explored."""
+"""How far exploring and exploiting are, for people who wait."""
 
 import math
+import threading
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from maxplore.pieces import Tell
 
 Show = Callable[[int, dict[str, float] | None], None]
 """Says that so many steps are done, and what the newest figures are."""
@@ -46,6 +50,72 @@ def shown(
 
     with bar:
         yield show
+
+
+@contextmanager
+def solving(*, wanted: bool | None, watch: Tell | None) -> Generator[Tell]:
+    """A bar on the error stream while a task is solved (None: if that is a terminal), and `watch` told the same."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description:8s}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[news]}"),
+        console=console,
+        disable=not (console.is_terminal if wanted is None else wanted),
+        refresh_per_second=1,
+        transient=True,
+    )
+    task = bar.add_task("", total=None, news="")
+
+    def tell(doing: str, done: int, of: int, expects: float | None) -> None:
+        if doing != bar.tasks[0].description:
+            bar.reset(task, description=doing)
+        bar.update(task, completed=done, total=of or None, news=expected(expects))
+        if watch is not None:
+            watch(doing, done, of, expects)
+
+    with bar:
+        yield tell
+
+
+FIRST, EVERY = 1.5, 10.0
+"""Seconds until the first line, and from line to line."""
+
+
+@contextmanager
+def lines(write: Callable[[str], None]) -> Generator[Tell]:
+    """The latest told as a line now and then, also while compiled work is under way; of what takes moments, none."""
+    begun, over, latest = time.monotonic(), threading.Event(), ""
+
+    def tell(doing: str, done: int, of: int, expects: float | None) -> None:
+        nonlocal latest
+        latest = f"{doing}{f' {done} of {of}' if of else ''}{', ' if expects is not None else ''}{expected(expects)}"
+
+    def run() -> None:
+        wait = FIRST
+        while not over.wait(wait):
+            wait = EVERY
+            if latest:
+                write(f"{latest} ({time.monotonic() - begun:.0f} s)")
+
+    thread = threading.Thread(target=run, name="maxplore-progress", daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        over.set()
+        thread.join()
+
+
+def expected(returns: float | None) -> str:
+    """A return that is expected, in a few words.
+
+    >>> expected(12.345)
+    'expects 12.3'
+    """
+    return "" if returns is None else f"expects {returns:.3g}"
 
 
 def in_short(figures: Mapping[str, float]) -> str:

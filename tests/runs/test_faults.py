@@ -112,7 +112,7 @@ def test_what_a_new_user_would_type(tmp_path, compiled):
     killed(command(begun("discrete", path), compiled), path, 30, 0.0)
     for words, said in (
         (["resume", path, "--steps", "60"], "60 steps"),
-        (["exploit", path, "--task", "chain", "--episodes", "1"], "expects"),
+        (["exploit", path, "--task", "chain", "--episodes", "1", "--progress", "quiet"], "expects"),
         (["export", path, "--to", "npz"], "data.npz"),
         (["export", path, "--to", "minari", "--name", "chain/killed-v0"], "chain/killed-v0"),
         (["report", path], "report.html"),

@@ -4,21 +4,26 @@ import importlib
 import importlib.util
 import re
 import sys
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 import gymnasium as gym
 
 import maxplore_cli as cli
-from maxplore.commands.say import say
+from maxplore.commands.say import say, say_json, warn
 from maxplore.errors import InputError
 from maxplore.exploit import TaskPolicy
 from maxplore.explorer import Explorer
+from maxplore.pieces import Tell, quietly
+from maxplore.progress import lines, solving
 from maxplore.rewards import Reward
 from maxplore.runs import run as running
 from maxplore.runs.directory import Folder, RunConfig
+from maxplore.runs.interrupt import obey
 from maxplore.runs.plain import setting_to_plain
 from maxplore.runs.record import Record
 from maxplore.runs.reliving import restored, told
@@ -51,30 +56,95 @@ def _exploited(folder: Folder, asked: cli.Exploit, settings: Mapping[str, Any]) 
         check_film()
         next(iter(replayed(config.env, config.env_kwargs, asked.seed, [])))
     reward = asked.task if asked.task is not None else _own(str(asked.reward))
-    explorer = _knowing(folder, asked.after)
-    policy = explorer.exploit(reward, horizon=asked.horizon, seed=asked.seed, **settings)
-    name, report = asked.task or str(asked.reward), policy.report
-    say(f"{name}: {report}")
-    if policy.seed != asked.seed:
-        say(f"the forecast of seed {asked.seed} warned; solved again, seed {policy.seed} is kept")
-    returns: list[float] = []
-    if env is not None:
-        with _blamed(config.env):
-            returns = [float(x) for x in policy.evaluate(env, asked.episodes, seed=asked.seed)]
-            env.close()
+    name = asked.task or str(asked.reward)
+    try:
+        with _telling(asked.progress) as tell:
+            tell("load", 0, 0, None)
+            explorer = _knowing(folder, asked.after)
+            quiet: dict[str, Any] = {"progress": False, "watch": tell}
+            policy = explorer.exploit(reward, horizon=asked.horizon, seed=asked.seed, **quiet, **settings)
+            report = policy.report
+            if asked.progress != "json":
+                say(f"{name}: {report}")
+                if policy.seed != asked.seed:
+                    say(f"the forecast of seed {asked.seed} warned; solved again, seed {policy.seed} is kept")
+            returns: list[float] = []
+            if env is not None:
+                with _blamed(config.env):
+                    returns = _tried(policy, env, asked, tell)
+                    env.close()
+    except KeyboardInterrupt:
+        warn(f"interrupted: nothing is kept of {name} yet, and the same command begins anew")
+        raise
+    folder.check()
+    kept(folder, name, report, returns, seed=asked.seed, settings=plain, step=asked.after)
+    if asked.progress == "json":
+        say_json({"event": "done", "task": name, "seed": policy.seed, **asdict(report), "returns": returns})
+    elif returns:
         say(f"{'episode':>8s} {'return':>12s}   in the forecast")
         for number, paid in enumerate(returns):
             inside = "yes" if report.forecast.low <= paid <= report.forecast.high else "no"
             say(f"{number:8d} {paid:12.4g}   {inside}")
         say(f"{'mean':>8s} {sum(returns) / len(returns):12.4g}")
-    folder.check()
-    kept(folder, name, report, returns, seed=asked.seed, settings=plain, step=asked.after)
     if asked.video:
         path = folder.writable(folder.videos / f"{re.sub(r'[^A-Za-z0-9-]+', '-', name)}.mp4")
         with _blamed(config.env):
             film(path, *_frames(config, policy, asked.seed))
-        say(f"filmed episode 0: {path}")
+        if asked.progress != "json":
+            say(f"filmed episode 0: {path}")
     return 0
+
+
+def _tried(policy: TaskPolicy, env: gym.Env[Any, Any], asked: cli.Exploit, tell: Tell) -> list[float]:
+    """What real episodes pay."""
+    returns: list[float] = []
+    steps, of = 0, asked.episodes * policy.report.steps
+
+    def step(*_: Any, **__: Any) -> None:
+        nonlocal steps
+        steps += 1
+        tell("try", steps, of, sum(returns) / len(returns) if returns else None)
+
+    tell("try", 0, of, None)
+    for number in range(asked.episodes):
+        returns.append(float(policy.run(env, asked.seed + number, step)))
+        steps = (number + 1) * policy.report.steps
+    return returns
+
+
+@contextmanager
+def _telling(how: cli.Progress) -> Generator[Tell]:
+    """How the progress of a task is told."""
+    bar = how == "bar" or (how == "auto" and sys.stderr.isatty())
+    with solving(wanted=bar, watch=None) as show, _lines(how, bar) as line:
+
+        def tell(doing: str, done: int, of: int, expects: float | None) -> None:
+            obey()
+            show(doing, done, of, expects)
+            line(doing, done, of, expects)
+
+        yield tell
+
+
+@contextmanager
+def _lines(how: cli.Progress, bar: bool) -> Generator[Tell]:
+    if how == "json":
+        latest, begun, told = "", time.monotonic(), -1.0
+
+        def line(doing: str, done: int, of: int, expects: float | None) -> None:
+            nonlocal latest, told
+            now = time.monotonic() - begun
+            if doing != latest or now - told >= 1:
+                latest, told = doing, now
+                values = {"doing": doing, "done": done, "of": of, "expects": expects, "seconds": round(now, 1)}
+                say_json({"event": "progress", **values})
+
+        yield line
+    elif how == "auto" and not bar:
+        with lines(warn) as tell:
+            yield tell
+    else:
+        yield quietly
 
 
 def _knowing(folder: Folder, after: int | None) -> Explorer:
@@ -90,7 +160,7 @@ def _knowing(folder: Folder, after: int | None) -> Explorer:
     return explorer
 
 
-NOT_SETTINGS = ("self", "reward", "terminated")
+NOT_SETTINGS = ("self", "reward", "terminated", "watch")
 """What `Explorer.exploit` takes besides settings."""
 
 

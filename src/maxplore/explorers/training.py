@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from maxplore.errors import InputError
 from maxplore.explorers.base import Finite
@@ -25,6 +25,15 @@ class Learned(NamedTuple):
 
     members: Member
     moments: Moments
+
+
+class Unfinished(NamedTuple):
+    """Training under way."""
+
+    learned: Learned
+    worst: Float[Array, ""]
+    """How far off the worst visited pair is, in nats."""
+    iterations: Int[Array, ""]
 
 
 @runtime_checkable
@@ -75,13 +84,30 @@ class UntilFitted:
         *,
         key: PRNGKeyArray,
     ) -> Learned:
+        return self.go_on(world, memory, ensemble, self.begun(ensemble, moments), self.iterations).learned
+
+    def begun(self, ensemble: CategoricalEnsemble, moments: Moments) -> Unfinished:
+        """Training before its first step."""
+        return Unfinished(Learned(ensemble.members, moments), jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32))
+
+    def go_on(
+        self,
+        world: Finite,
+        memory: Memory,
+        ensemble: CategoricalEnsemble,
+        now: Unfinished,
+        until: int | Int[Array, ""],
+    ) -> Unfinished:
+        """Training after so many iterations in all, or fewer if that is enough."""
         pairs = world.states * world.actions
         sizes = [*(size for size in (FEW * 4**k for k in range(8)) if size < pairs), pairs]
         enough = jnp.sum(jnp.array(sizes) < jnp.sum(memory.visited))
-        branches = [lambda size=size: self._learn_pairs(size, memory, ensemble, moments) for size in sizes]
+        branches = [lambda size=size: self._learn_pairs(size, memory, ensemble, now, until) for size in sizes]
         return jax.lax.switch(enough, branches)
 
-    def _learn_pairs(self, size: int, memory: Memory, ensemble: CategoricalEnsemble, moments: Moments) -> Learned:
+    def _learn_pairs(
+        self, size: int, memory: Memory, ensemble: CategoricalEnsemble, now: Unfinished, until: int | Int[Array, ""]
+    ) -> Unfinished:
         """Train on the visited pairs, of which there are at most `size`."""
         visited = memory.visited.reshape(-1)
         (rows,) = jnp.nonzero(visited, size=size, fill_value=0)
@@ -96,17 +122,15 @@ class UntilFitted:
             divergence = weight[None] * (cross - entropy)  # KL(observed || predicted)
             return jnp.sum(divergence) / jnp.sum(weight), jnp.max(divergence)
 
-        def step(now: tuple[Learned, Array, Array]) -> tuple[Learned, Array, Array]:
-            learned, _, iterations = now
-            gradient, worst = jax.grad(loss, has_aux=True)(learned.members)
-            return _updated(self, learned, gradient), worst, iterations + 1
+        def step(now: Unfinished) -> Unfinished:
+            gradient, worst = jax.grad(loss, has_aux=True)(now.learned.members)
+            return Unfinished(_updated(self, now.learned, gradient), worst, now.iterations + 1)
 
-        def unfitted(now: tuple[Learned, Array, Array]) -> Array:
-            _, worst, iterations = now
-            return (worst > self.tolerance) & (iterations < self.iterations)
+        return jax.lax.while_loop(lambda now: self.unfitted(now) & (now.iterations < until), step, now)
 
-        start = (Learned(ensemble.members, moments), jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32))
-        return jax.lax.while_loop(unfitted, step, start)[0]
+    def unfitted(self, now: Unfinished) -> Bool[Array, ""]:
+        """Whether the worst pair is not yet fitted, and may go on to be."""
+        return (now.worst > self.tolerance) & (now.iterations < self.iterations)
 
 
 LOCAL = 0.1

@@ -15,6 +15,7 @@ from maxplore.errors import InputError
 from maxplore.history import History, held_out, member_bags, shuffled
 from maxplore.models.adam import Moments, adam
 from maxplore.models.ensemble import Ensemble, Member, Metrics, member_loss, member_metrics
+from maxplore.pieces import Tell, in_pieces
 
 AnyEnsemble = TypeVar("AnyEnsemble", bound=Ensemble[Any])
 
@@ -117,23 +118,61 @@ def fit(
     *,
     key: PRNGKeyArray,
     moments: Moments | None = None,
+    tell: Tell | None = None,
 ) -> Fitted[AnyEnsemble]:
     """Train every member on D by maximum likelihood, from scratch or from where it stands.
 
     The statistics for normalisation are those of D; a warm-started member has their change folded into
     its weights, so that it starts from the same predictions. `moments`, Adam's memory of an earlier fit, count for a
-    warm start only. Compiles once for a capacity of D.
+    warm start only. Compiles once for a capacity of D. With `tell` it goes on in pieces, and tells how far it is.
     """
     ensemble.check_fits(history)
     if not isinstance(history.size, jax.core.Tracer) and int(history.size) == 0:
         raise InputError("history is empty: append at least one transition before fitting")
-    return _fit(ensemble, history, config, key, moments)
+    if tell is None:
+        return _fit(ensemble, history, config, key, moments)
+    tell("fit", 0, 0, None)
+    setup, now = _begin(ensemble, history, config, key, moments)
+
+    def advance(epochs: int) -> bool:
+        nonlocal now
+        now, more = _go_on(setup, history, config, now, jnp.int32(epochs))
+        tell("fit", int(now.steps), int(setup.total), None)
+        return bool(more)
+
+    in_pieces(advance)
+    return _end(setup, history, config, now)
 
 
 @compiled
 def _fit(
     ensemble: AnyEnsemble, history: History, config: FitConfig, key: PRNGKeyArray, moments: Moments | None
 ) -> Fitted[AnyEnsemble]:
+    setup, now = _begun(ensemble, history, config, key, moments)
+    end = jax.lax.while_loop(
+        lambda now: _unfinished(setup, config, now), lambda now: _epoch(setup, history, config, now), now
+    )
+    return _ended(setup, history, config, end)
+
+
+class _Setup(NamedTuple):
+    """What stays as it is from epoch to epoch."""
+
+    ensemble: Ensemble[Any]
+    aside: Bool[Array, " capacity"]
+    aside_rows: Int[Array, " places"]
+    aside_count: Int[Array, ""]
+    bags: Int[Array, "members places"]
+    rows: Int[Array, ""]
+    """Of D that are trained on."""
+    steps_per_epoch: Int[Array, ""]
+    total: Int[Array, ""]
+    key_train: PRNGKeyArray
+
+
+def _begun(
+    ensemble: Ensemble[Any], history: History, config: FitConfig, key: PRNGKeyArray, moments: Moments | None
+) -> tuple[_Setup, _Progress]:
     key_init, key_bags, key_epochs, key_report = jax.random.split(key, 4)
     if config.from_scratch:
         ensemble = ensemble.fresh(key=key_init)  # pyright: ignore[reportAssignmentType]  (its own kind)
@@ -156,41 +195,6 @@ def _fit(
     steps_per_epoch = jnp.maximum(count // config.batch_size, 1)
     total = config.epochs * steps_per_epoch if config.steps is None else jnp.int32(config.steps)
     total = total if config.most_steps is None else jnp.minimum(total, config.most_steps)
-    limits = [limit for limit in (config.steps, config.most_steps) if limit is not None]
-    needed = min(limits) * config.batch_size if limits else None
-
-    def epoch(now: _Progress) -> _Progress:
-        key_shuffle, key_next = jax.random.split(now.key)
-        order = shuffled(bags, count, key=key_shuffle, first=needed)
-        steps = jnp.minimum(steps_per_epoch, total - now.steps)
-        members, moments = train(
-            ensemble,
-            history,
-            config,
-            now.members,
-            now.moments,
-            order,
-            count,
-            steps,
-            left=total - now.steps,
-            total=total,
-        )
-        best, best_nll, stale = members, now.best_nll, jnp.zeros((), jnp.int32)
-        if config.patience is not None:
-            found = _measure(ensemble, members, history, aside_rows, aside_count, config)
-            nll = found.nll + found.termination_nll
-            better = nll < now.best_nll
-            best = jax.tree.map(
-                lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), members, now.best
-            )
-            best_nll = jnp.minimum(nll, now.best_nll)
-            stale = jnp.where(jnp.any(better) | (aside_count == 0), 0, now.stale + 1)
-        return _Progress(members, moments, best, best_nll, stale, now.epoch + 1, now.steps + steps, key_next)
-
-    def unfinished(now: _Progress) -> Array:
-        patient = True if config.patience is None else now.stale < config.patience
-        return (now.steps < total) & patient
-
     members = ensemble.members
     start = _Progress(
         members,
@@ -202,22 +206,82 @@ def _fit(
         jnp.zeros((), jnp.int32),
         key_epochs,
     )
-    end = jax.lax.while_loop(unfinished, epoch, start)
+    setup = _Setup(ensemble, aside, aside_rows, aside_count, bags, count, steps_per_epoch, total, key_train)
+    return setup, start
+
+
+def _epoch(setup: _Setup, history: History, config: FitConfig, now: _Progress) -> _Progress:
+    """One pass over D, or what is left of the steps."""
+    ensemble, count, total = setup.ensemble, setup.rows, setup.total
+    limits = [limit for limit in (config.steps, config.most_steps) if limit is not None]
+    needed = min(limits) * config.batch_size if limits else None
+    key_shuffle, key_next = jax.random.split(now.key)
+    order = shuffled(setup.bags, count, key=key_shuffle, first=needed)
+    steps = jnp.minimum(setup.steps_per_epoch, total - now.steps)
+    members, moments = train(
+        ensemble,
+        history,
+        config,
+        now.members,
+        now.moments,
+        order,
+        count,
+        steps,
+        left=total - now.steps,
+        total=total,
+    )
+    best, best_nll, stale = members, now.best_nll, jnp.zeros((), jnp.int32)
+    if config.patience is not None:
+        found = _measure(ensemble, members, history, setup.aside_rows, setup.aside_count, config)
+        nll = found.nll + found.termination_nll
+        better = nll < now.best_nll
+        best = jax.tree.map(
+            lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), members, now.best
+        )
+        best_nll = jnp.minimum(nll, now.best_nll)
+        stale = jnp.where(jnp.any(better) | (setup.aside_count == 0), 0, now.stale + 1)
+    return _Progress(members, moments, best, best_nll, stale, now.epoch + 1, now.steps + steps, key_next)
+
+
+def _unfinished(setup: _Setup, config: FitConfig, now: _Progress) -> Bool[Array, ""]:
+    patient = True if config.patience is None else now.stale < config.patience
+    return (now.steps < setup.total) & patient
+
+
+def _ended(setup: _Setup, history: History, config: FitConfig, end: _Progress) -> Fitted[Any]:
+    ensemble, aside_count, count = setup.ensemble, setup.aside_count, setup.rows
     # With nothing held out there is no best state but the last.
     members = jax.tree.map(lambda best, last: jnp.where(aside_count > 0, best, last), end.best, end.members)
     members = devices.dealt(ensemble.mesh, members)
     ensemble = eqx.tree_at(lambda e: e.members, ensemble, members)
 
-    trained, _ = _random_rows(history, history.filled & ~aside, config, key=key_train)
+    trained, _ = _random_rows(history, history.filled & ~setup.aside, config, key=setup.key_train)
     report = FitReport(
         end.epoch,
         end.steps,
         count,
         aside_count,
         _measure(ensemble, members, history, trained, count, config),
-        _measure(ensemble, members, history, aside_rows, aside_count, config),
+        _measure(ensemble, members, history, setup.aside_rows, aside_count, config),
     )
     return Fitted(ensemble, end.moments, report)
+
+
+_begin, _end = compiled(_begun), compiled(_ended)
+
+
+@compiled
+def _go_on(
+    setup: _Setup, history: History, config: FitConfig, now: _Progress, epochs: Int[Array, ""]
+) -> tuple[_Progress, Bool[Array, ""]]:
+    """So many epochs at the most, and whether there are more to come."""
+    until = now.epoch + epochs
+    now = jax.lax.while_loop(
+        lambda now: _unfinished(setup, config, now) & (now.epoch < until),
+        lambda now: _epoch(setup, history, config, now),
+        now,
+    )
+    return now, _unfinished(setup, config, now)
 
 
 _Shared = tuple[Ensemble[Any], History, Array, Array, Array, Array | None, Array | None]

@@ -5,6 +5,7 @@ the model was refitted or D has grown within its capacity.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from maxplore.errors import InputError
 from maxplore.history import History
 from maxplore.mdp import ExplorationMDP, Step
 from maxplore.models.gaussian import GaussianEnsemble
+from maxplore.pieces import in_pieces
 
 
 class Policy(eqx.Module):
@@ -120,16 +122,53 @@ class Solver(eqx.Module):
     ) -> Solution:
         """The solve itself: pure, to be compiled."""
 
+    @property
+    def rounds(self) -> int | None:
+        """Rounds that `solve` can be told the progress of; None where a solve is one piece. Those that have some have
+        `begun`, `round` and `ended`, which `run` consists of."""
+        return None
+
+    def begun(
+        self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Any, *, key: PRNGKeyArray
+    ) -> Any:
+        """Where a solve stands before its first round."""
+        raise NotImplementedError
+
+    def round(
+        self,
+        mdp: ExplorationMDP,
+        state: Array,
+        history: History | None,
+        stage: Any,
+        number: Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[Any, Float[Array, ""]]:
+        """Where it stands after the round of this number, and the utility per imagined step in it."""
+        raise NotImplementedError
+
+    def ended(self, stage: Any, paid: Float[Array, " rounds"]) -> Solution:
+        """What came of it, and of what each round was paid."""
+        raise NotImplementedError
+
     def worth(self, memory: Any) -> Worth | None:
         """What states are worth to the policy of a solve that left this memory; None if it keeps no account."""
         return None
 
     def solve(
-        self, mdp: ExplorationMDP, state: Numbers, history: History | None, memory: Any = None, *, key: PRNGKeyArray
+        self,
+        mdp: ExplorationMDP,
+        state: Numbers,
+        history: History | None,
+        memory: Any = None,
+        *,
+        key: PRNGKeyArray,
+        tell: Callable[[int, float], None] | None = None,
     ) -> Solution:
         """A policy for exploring from `state`, what to pass as `memory` to the next solve, and a report.
 
-        Without a `memory` the solve starts from nothing. Many states are as many places to begin in.
+        Without a `memory` the solve starts from nothing. Many states are as many places to begin in. With `tell` the
+        solve goes on in pieces, if it has `rounds`: how many are done, and the utility per step in the latest.
         """
         self.check(mdp)
         if not self.uses_history:
@@ -146,7 +185,21 @@ class Solver(eqx.Module):
             )
         if memory is None or not self.warm_start:
             memory = self.fresh_memory(mdp, key=key)
-        return _run(self, mdp, given, history, memory, jax.random.split(key)[1])
+        key_run = jax.random.split(key)[1]
+        if tell is None or self.rounds is None:
+            return _run(self, mdp, given, history, memory, key_run)
+        stage, done, paid = _begun(self, mdp, given, history, memory, key_run), 0, jnp.zeros(self.rounds)
+
+        def advance(rounds: int) -> bool:
+            nonlocal stage, done, paid
+            until = min(done + rounds, self.rounds or 0)
+            own = (self, mdp, given, history, key_run, jnp.int32(done), jnp.int32(until))
+            (stage, paid), done = _go_on(own, (stage, paid)), until
+            tell(done, float(paid[done - 1]))
+            return done < (self.rounds or 0)
+
+        in_pieces(advance)
+        return _ended(self, stage, paid)
 
     def fresh_memory(self, mdp: ExplorationMDP, *, key: PRNGKeyArray) -> Any:
         """What a `solve` with this key begins with if it is given no memory."""
@@ -163,6 +216,30 @@ def _run(
     solver: Solver, mdp: ExplorationMDP, state: Array, history: History | None, memory: Any, key: PRNGKeyArray
 ) -> Solution:
     return solver.run(mdp, state, history, memory, key=key)
+
+
+@compiled
+def _begun(
+    solver: Solver, mdp: ExplorationMDP, state: Array, history: History | None, memory: Any, key: PRNGKeyArray
+) -> Any:
+    return solver.begun(mdp, state, history, memory, key=key)
+
+
+@compiled(donate="all-except-first")
+def _go_on(own: tuple[Any, ...], now: tuple[Any, Float[Array, " rounds"]]) -> tuple[Any, Float[Array, " rounds"]]:
+    """Rounds from one number to another. What it goes on from is given up: a replay may be large."""
+    solver, mdp, state, history, key, first, until = own
+
+    def each(number: Int[Array, ""], now: tuple[Any, Array]) -> tuple[Any, Array]:
+        stage, paid = solver.round(mdp, state, history, now[0], number, key=key)
+        return stage, now[1].at[number].set(paid)
+
+    return jax.lax.fori_loop(first, until, each, now)
+
+
+@compiled
+def _ended(solver: Solver, stage: Any, paid: Float[Array, " rounds"]) -> Solution:
+    return solver.ended(stage, paid)
 
 
 def real(mdp: ExplorationMDP, solver: str) -> GaussianEnsemble:

@@ -172,31 +172,54 @@ class Gradient(Solver):
         value = Value(network, jnp.zeros(()), jnp.ones(()))
         return Climber(actor, value, Moments.zero(actor.network), Moments.zero(network))
 
+    @property
+    def rounds(self) -> int:
+        return self.config.iterations
+
     def run(
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Climber, *, key: PRNGKeyArray
     ) -> Solution:
+        def each(walk: _Walk, number: Int[Array, ""]) -> tuple[_Walk, Float[Array, ""]]:
+            return self.round(mdp, state, history, walk, number, key=key)
+
+        begin = self.begun(mdp, state, history, memory, key=key)
+        return self.ended(*jax.lax.scan(each, begin, jnp.arange(self.rounds)))
+
+    def begun(
+        self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Climber, *, key: PRNGKeyArray
+    ) -> _Walk:
         config = self.config
         climber = renormalized(memory, real(mdp, "gradient").state)
-
-        def begun(key: PRNGKeyArray) -> Array:
-            return born(mdp, state, history, config.actors, config.from_history, key=key)
-
-        def iterate(walk: _Walk, _: None) -> tuple[_Walk, Float[Array, ""]]:
-            # Numbered through from solve to solve, so that two of them can be one long one.
-            own = jax.random.fold_in(key, walk.climber.actor_moments.steps)
-            climber, steps, info = self.improve(mdp, walk.climber, walk.states, walk.info, key=own)
-            age = walk.age + config.horizon
-            over = jnp.any(steps.terminated, axis=0) | (age >= config.lifetime)
-            states = jnp.where(over[:, None], begun(jax.random.fold_in(own, 2)), steps.next_state[-1])
-            return _Walk(climber, states, jnp.where(over, 0, age), info), per_step(steps)
-
+        states = born(mdp, state, history, config.actors, config.from_history, key=jax.random.fold_in(key, 2**32 - 1))
         # Of different ages from the beginning: every window then sees all parts of a life.
         ages = jnp.arange(config.actors) * config.lifetime // config.actors
-        begin = _Walk(climber, begun(jax.random.fold_in(key, 2**32 - 1)), ages, SolveInfo.blank())
-        end, paid = jax.lax.scan(iterate, begin, None, length=config.iterations)
+        return _Walk(climber, states, ages, SolveInfo.blank())
+
+    def round(
+        self,
+        mdp: ExplorationMDP,
+        state: Array,
+        history: History | None,
+        stage: _Walk,
+        number: Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[_Walk, Float[Array, ""]]:
+        config, walk = self.config, stage
+        # Numbered through from solve to solve, so that two of them can be one long one.
+        own = jax.random.fold_in(key, walk.climber.actor_moments.steps)
+        climber, steps, info = self.improve(mdp, walk.climber, walk.states, walk.info, key=own)
+        age = walk.age + config.horizon
+        over = jnp.any(steps.terminated, axis=0) | (age >= config.lifetime)
+        begun = born(mdp, state, history, config.actors, config.from_history, key=jax.random.fold_in(own, 2))
+        states = jnp.where(over[:, None], begun, steps.next_state[-1])
+        return _Walk(climber, states, jnp.where(over, 0, age), info), per_step(steps)
+
+    def ended(self, stage: _Walk, paid: Float[Array, " rounds"]) -> Solution:
+        config = self.config
         life = min(-(-config.lifetime // config.horizon), config.iterations)
-        info = end.info._replace(before=jnp.mean(paid[:life]), after=jnp.mean(paid[-life:]))
-        return Solution(end.climber.actor, end.climber, info)
+        info = stage.info._replace(before=jnp.mean(paid[:life]), after=jnp.mean(paid[-life:]))
+        return Solution(stage.climber.actor, stage.climber, info)
 
     def worth(self, memory: Climber) -> ClimbedWorth:
         return ClimbedWorth(self.config.discount, memory.value, memory.actor.normalizer)

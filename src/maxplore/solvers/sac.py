@@ -5,9 +5,7 @@ temperature; that of today, twin Q with slow targets and a temperature of its ow
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -143,8 +141,16 @@ class SoftWorth(Worth):
         return jnp.minimum(*(critic(both)[0] for critic in self.account))
 
 
-_Run = tuple[Agent, Array, SolveInfo]
-"""Agent, replay, report."""
+class Stage(NamedTuple):
+    """Where a solve stands."""
+
+    agent: Agent
+    replay: Float[Array, "rows columns"]
+    size: Int[Array, ""]
+    """Rows of D in the replay; those of imagined episodes follow."""
+    info: SolveInfo
+    keys: Array
+    """One for each imagined episode."""
 
 
 class Sac(Solver):
@@ -190,9 +196,25 @@ class Sac(Solver):
         target = critics if value is None else value
         return Agent(networks, target, Moments.zero(networks), ensemble.state)
 
+    @property
+    def rounds(self) -> int | None:
+        return self.config.episodes if self.config.active else None
+
     def run(
         self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Agent, *, key: PRNGKeyArray
     ) -> Solution:
+        def each(stage: Stage, number: Int[Array, ""]) -> tuple[Stage, Float[Array, ""]]:
+            return self.round(mdp, state, history, stage, number, key=key)
+
+        stage = self.begun(mdp, state, history, memory, key=key)
+        if self.rounds is None:
+            return self.ended(stage, jnp.full(1, jnp.nan))
+        return self.ended(*jax.lax.scan(each, stage, jnp.arange(self.rounds)))
+
+    def begun(
+        self, mdp: ExplorationMDP, state: Array, history: History | None, memory: Agent, *, key: PRNGKeyArray
+    ) -> Stage:
+        """Phase 1: updates on D."""
         config, (key_history, key_imagine) = self.config, jax.random.split(key)
         agent = renormalized(memory, real(mdp, "sac").state)
         info, rows = SolveInfo.blank(), None
@@ -202,13 +224,52 @@ class Sac(Solver):
             if config.history_updates > 0:
                 agent, losses = self.learn(agent, rows, history.size, config.history_updates, key=key_history)
                 info = _reported(info, losses)
-        if config.active:
-            kept, size = None, jnp.zeros((), jnp.int32)
-            if history is not None and config.keep_history:
-                kept, size = rows, history.size
-            begun = partial(born, mdp, state, history, config.actors, config.from_history)
-            agent, info = self.imagine(mdp, begun, agent, info, kept, size, key=key_imagine)
-        info = info._replace(temperature=jnp.exp(agent.networks.log_temperature))
+        (dims,), (actions,) = mdp.ensemble.state_entry.shape, mdp.ensemble.action_entry.shape
+        room = config.episodes * config.steps * config.actors if config.active else 0
+        replay, size = jnp.zeros((room, 2 * dims + actions + 2)), jnp.zeros((), jnp.int32)
+        if rows is not None and history is not None and config.keep_history:
+            replay, size = jnp.concatenate([rows, replay]), history.size  # what D leaves free is written over
+        return Stage(agent, replay, size, info, jax.random.split(key_imagine, config.episodes))
+
+    def round(
+        self,
+        mdp: ExplorationMDP,
+        state: Array,
+        history: History | None,
+        stage: Stage,
+        number: Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[Stage, Float[Array, ""]]:
+        """Phase 2: an imagined episode, and updates on all of them so far."""
+        config, (actions,) = self.config, mdp.ensemble.action_entry.shape
+        (agent, replay, size, info, keys), an_episode = stage, config.steps * config.actors
+        own = keys[number]
+        key_walk, key_learn = jax.random.split(own)
+        at_random, actor = number < config.random_episodes, self.actor(agent)
+
+        def noise(key: PRNGKeyArray) -> tuple[Array, Array]:
+            key_noise, key_uniform = jax.random.split(key)
+            return normal(key_noise, (config.actors, actions)), uniform(key_uniform, (config.actors, actions))
+
+        def act(states: Array, noise: tuple[Array, Array]) -> Array:
+            return jnp.where(at_random, noise[1], jax.vmap(actor.draw)(states, noise[0]).action)
+
+        start = born(mdp, state, history, config.actors, config.from_history, key=jax.random.fold_in(own, 2))
+        steps = mdp.rollout(act, start, config.steps, key=key_walk, noise=noise, restart=True)
+        replay = jax.lax.dynamic_update_slice_in_dim(replay, from_steps(steps), size + number * an_episode, 0)
+        filled = size + (number + 1) * an_episode
+
+        def learn() -> tuple[Agent, SolveInfo]:
+            learned, losses = self.learn(agent, replay, filled, config.updates, key=key_learn)
+            return learned, _reported(info, losses)
+
+        agent, info = jax.lax.cond(at_random, lambda: (agent, info), learn)
+        return Stage(agent, replay, size, imagined(info, steps), keys), per_step(steps)
+
+    def ended(self, stage: Stage, paid: Float[Array, " rounds"]) -> Solution:
+        agent = stage.agent
+        info = stage.info._replace(before=paid[0], after=paid[-1], temperature=jnp.exp(agent.networks.log_temperature))
         return Solution(self.actor(agent), agent, info)
 
     def actor(self, agent: Agent) -> Actor:
@@ -219,52 +280,6 @@ class Sac(Solver):
         networks = memory.networks
         account = networks.critics if networks.value is None else networks.value
         return SoftWorth(self.config.discount, self.actor(memory), account)
-
-    def imagine(
-        self,
-        mdp: ExplorationMDP,
-        begun: Callable[..., Float[Array, "actors dims"]],
-        agent: Agent,
-        info: SolveInfo,
-        kept: Float[Array, "rows columns"] | None,
-        size: Int[Array, ""],
-        *,
-        key: PRNGKeyArray,
-    ) -> tuple[Agent, SolveInfo]:
-        """Phase 2: imagined episodes from where they are `begun`, and updates on all of them so far."""
-        config, (dims,), (actions,) = self.config, mdp.ensemble.state_entry.shape, mdp.ensemble.action_entry.shape
-        an_episode = config.steps * config.actors
-        replay = jnp.zeros((config.episodes * an_episode, 2 * dims + actions + 2))
-        if kept is not None:
-            replay = jnp.concatenate([kept, replay])  # what D leaves free is written over
-
-        def episode(carry: _Run, now: tuple[Array, PRNGKeyArray]) -> tuple[_Run, Float[Array, ""]]:
-            agent, replay, info = carry
-            number, (key_walk, key_learn) = now[0], jax.random.split(now[1])
-            at_random, actor = number < config.random_episodes, self.actor(agent)
-
-            def noise(key: PRNGKeyArray) -> tuple[Array, Array]:
-                key_noise, key_uniform = jax.random.split(key)
-                return normal(key_noise, (config.actors, actions)), uniform(key_uniform, (config.actors, actions))
-
-            def act(states: Array, noise: tuple[Array, Array]) -> Array:
-                return jnp.where(at_random, noise[1], jax.vmap(actor.draw)(states, noise[0]).action)
-
-            start = begun(key=jax.random.fold_in(now[1], 2))
-            steps = mdp.rollout(act, start, config.steps, key=key_walk, noise=noise, restart=True)
-            replay = jax.lax.dynamic_update_slice_in_dim(replay, from_steps(steps), size + number * an_episode, 0)
-            filled = size + (number + 1) * an_episode
-
-            def learn() -> tuple[Agent, SolveInfo]:
-                learned, losses = self.learn(agent, replay, filled, config.updates, key=key_learn)
-                return learned, _reported(info, losses)
-
-            agent, info = jax.lax.cond(at_random, lambda: (agent, info), learn)
-            return (agent, replay, imagined(info, steps)), per_step(steps)
-
-        episodes = (jnp.arange(config.episodes), jax.random.split(key, config.episodes))
-        (agent, _, info), paid = jax.lax.scan(episode, (agent, replay, info), episodes)
-        return agent, info._replace(before=paid[0], after=paid[-1])
 
     def learn(
         self,
