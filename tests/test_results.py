@@ -10,7 +10,7 @@ import pytest
 from maxplore import Forecast
 from maxplore.experiments import EXPERIMENTS, kept
 from maxplore.sweep import Trial
-from tools import claims, continuous, costs, devices, durability, exploitation, scaling
+from tools import claims, continuous, costs, defaults, devices, durability, exploitation, scaling
 from tools.claims import ROOT
 
 RESULTS = sorted((ROOT / "results").glob("*/summary.json"))
@@ -103,6 +103,11 @@ def test_rows_of_other_settings_are_told_apart(tmp_path):
 def test_the_cost_of_durability_is_that_of_the_benchmark():
     page = durability.PAGE.read_text()
     assert durability.written(page) == page, "run python -m tools.durability"
+
+
+def test_the_scores_of_defaults_are_those_of_the_benchmark():
+    page = defaults.PAGE.read_text()
+    assert defaults.written(page) == page, "run python -m tools.defaults"
 
 
 def test_what_devices_are_worth_is_what_the_benchmark_says():
