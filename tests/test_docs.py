@@ -36,11 +36,15 @@ class Hasty(maxplore.Explorer):
     }
 
     def exploit(self, *arguments, **settings):
-        self.solved = self.solved or super().exploit(*arguments, **{**settings, **self.hasty})
+        self.solved = self.solved or super().exploit(*arguments, **self.hastily(settings))
         return self.solved
 
     def task_model(self, **settings):
-        return super().task_model(**{**settings, **self.hasty})
+        return super().task_model(**self.hastily(settings))
+
+    def hastily(self, settings):
+        settings.pop("solver_episodes", None)  # those of the solver that is replaced
+        return {**settings, **self.hasty}
 
 
 def given():
