@@ -3,8 +3,9 @@
     python benchmarks/defaults.py [ENV ...] [--seeds 5] [--first-seed 2000] [--set solver=sac temperature=0.2]
 
 A score is (return - random's) / (reference's - random's), over the same first states for all; the reference plans on
-the true dynamics (`references.py`). Every job is a process on one core, kept in runs/benchmarks/defaults/: the
-command goes on where it was stopped. Writes results/benchmarks/defaults.json, unless `--set` asks for a trial.
+the true dynamics (`references.py`). Every job is a process on one core. Its row is kept in
+results/benchmarks/defaults/, and D in runs/benchmarks/defaults/: the command goes on where it was stopped. Writes
+results/benchmarks/defaults.json, unless `--set` asks for a trial; with `--collect` it does nothing else.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,6 +129,11 @@ def reference(name: str, episodes: int) -> list[float]:
             return getattr(references, name.replace("-", "_"))(episodes)
 
 
+def explored(folder: Path, name: str, seed: int) -> Path:
+    """Where the explorer of this seed is kept."""
+    return folder / f"{name}-{STUDIES[name].steps}-{seed}"
+
+
 def job(name: str, what: str, seed: int, folder: Path, changed: list[str]) -> dict[str, Any]:
     """Do one job, in this process: `reference`, `explore`, or the name of a solver."""
     import gymnasium as gym
@@ -141,7 +148,7 @@ def job(name: str, what: str, seed: int, folder: Path, changed: list[str]) -> di
         best = reference(name, study.episodes)
         found = references.random_returns(env, reward, study.horizon, max(20, study.episodes))
         return {"best": [round(x, 3) for x in best], "random": [round(x, 3) for x in found]}
-    path = folder / f"{name}-{study.steps}-{seed}"
+    path = explored(folder, name, seed)
     if what == "explore":
         explorer = maxplore.Explorer(env.observation_space, env.action_space, seed=seed)
         explorer.explore(env, study.steps, progress=False)
@@ -212,41 +219,41 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks/defaults"))
+    parser.add_argument("--collect", action="store_true", help="write down what is finished, and run nothing")
     parser.add_argument("--one", nargs=3, metavar=("ENV", "JOB", "SEED"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if strange := set(asked.studies) - set(STUDIES):
         parser.error(f"ENV is {', '.join(sorted(strange))}, expected some of {', '.join(STUDIES)}")
-    asked.runs.mkdir(parents=True, exist_ok=True)
+    rows = asked.out / "defaults"
+    rows.mkdir(parents=True, exist_ok=True)
     if asked.one:
         name, what, seed = asked.one[0], asked.one[1], int(asked.one[2])
         row = {"job": what, "seed": seed, "changed": asked.set, "commit": commit()}
         row |= job(name, what, seed, asked.runs, asked.set)
-        with (asked.runs / f"{name}.jsonl").open("a") as file:
+        with (rows / f"{name}.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(name, json.dumps(row), flush=True)
         return
     names, seeds = asked.studies or list(STUDIES), range(asked.first_seed, asked.first_seed + asked.seeds)
 
-    def one(name: str, what: str, seed: int, changed: list[str]) -> None:
-        if (what, seed, tuple(changed)) in done(asked.runs, name):
-            return
-        command = [sys.executable, __file__, "--one", name, what, str(seed), "--runs", str(asked.runs)]
+    def one(name: str, changed: list[str], job: tuple[str, int]) -> None:
+        command = [sys.executable, __file__, "--one", name, job[0], str(job[1])]
+        command += ["--runs", str(asked.runs), "--out", str(asked.out), "--set", *changed]
         environment = os.environ | {"XLA_FLAGS": f"{ONE_THREAD} {SCHEDULER}", "OMP_NUM_THREADS": "1"}
-        subprocess.run([*command, "--set", *changed], env=environment, check=True)
+        subprocess.run(command, env=environment, check=True)
 
-    with ThreadPoolExecutor(asked.cores) as pool:
-        first = [pool.submit(one, name, "reference", 0, []) for name in names]
-        first += [pool.submit(one, name, "explore", seed, []) for seed in seeds for name in names]
-        for waiting in first:
-            waiting.result()
-        then = [
-            pool.submit(one, name, what, seed, asked.set)
-            for seed in seeds
-            for name in names
-            for what in asked.solvers or (("default",) if asked.set else ("default", *STUDIES[name].solvers))
+    for name in [] if asked.collect else names:
+        known = done(rows, name)
+        wanted = asked.solvers or (("default",) if asked.set else ("default", *STUDIES[name].solvers))
+        todo = [(what, seed) for seed in seeds for what in wanted if (what, seed, tuple(asked.set)) not in known]
+        first = [] if ("reference", 0, ()) in known else [("reference", 0)]
+        first += [("explore", seed) for seed in seeds if any(own == seed for _, own in todo)]
+        first = [
+            (what, seed) for what, seed in first if what != "explore" or not explored(asked.runs, name, seed).exists()
         ]
-        for waiting in then:
-            waiting.result()
+        with ThreadPoolExecutor(asked.cores) as pool:
+            list(pool.map(partial(one, name, []), first))
+            list(pool.map(partial(one, name, asked.set), todo))
     if asked.set:
         return
     result = {
@@ -255,7 +262,7 @@ def main() -> None:
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "cores_per_job": 1},
         "seeds": list(seeds),
         "commit": commit(),
-        "studies": table(asked.runs, names, seeds),
+        "studies": table(rows, names, seeds),
     }
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / "defaults.json").write_text(json.dumps(result, indent=1) + "\n")
