@@ -93,7 +93,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, dict[s
 
 def test_programs_of_ours_are_compiled_with_our_options_whichever_command_runs_them(compiled):
     ours = {name for name, options in compiled if options == OPTIONS}
-    assert {"_fit", "_run", "_promises", "_judged", "_tried", "_act", "_step"} <= ours
+    assert {"_fit", "_run", "_promises", "_judged", "_tried_on", "_act", "_step"} <= ours
     assert not {name for name, options in compiled if options not in (OPTIONS, {})}
 
 

@@ -232,13 +232,13 @@ def test_an_episode_of_a_policy_notices_that_the_folder_is_gone(tmp_path, monkey
 
 @pytest.mark.parametrize("another", [False, True])
 def test_what_came_of_a_task_is_not_kept_in_another_run(another, run, monkeypatch, capsys):
-    def evaluate(self, *given, **named):
+    def go(self, *given, **named):
         run.rename(run.with_name("moved"))
         if another:
             shutil.copytree(run.with_name("moved"), run)
-        return [1.0]
+        return 1.0
 
-    monkeypatch.setattr(TaskPolicy, "evaluate", evaluate)
+    monkeypatch.setattr(TaskPolicy, "run", go)
     assert typed("exploit", run, "--task", "chain", "--episodes", "1") == 2
     assert "all 30 steps are safe there" in capsys.readouterr().err
     assert run.exists() == another
