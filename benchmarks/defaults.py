@@ -257,8 +257,8 @@ def main() -> None:
     if asked.set:
         return
     result = {
-        "what": "score = (return - random) / (reference - random); seeds of exploration, the same first states for all",
-        "command": f"python benchmarks/defaults.py {' '.join(sys.argv[1:])}".strip(),
+        "what": "score = (return - random) / (reference - random), the same first states for all",
+        "command": "python benchmarks/defaults.py",
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "cores_per_job": 1},
         "seeds": list(seeds),
         "commit": commit(),

@@ -11,9 +11,12 @@ from tools.continuous import between
 PAGE = ROOT / "docs" / "choosing.md"
 
 
-def _cell(row: dict[str, Any] | None) -> str:
-    """The score over all seeds, and the worst of them."""
-    return "" if row is None else f"{row['score']:.2f} ({row['worst']:.2f})"
+def _cell(row: dict[str, Any] | None, seeds: int) -> str:
+    """The score over all seeds, and the worst of them; how many, if some were not run."""
+    if row is None:
+        return ""
+    found = len(row["means"])
+    return f"{row['score']:.2f} ({row['worst']:.2f}{f', of {found}' if found < seeds else ''})"
 
 
 def table(root: Path = ROOT) -> str:
@@ -23,10 +26,12 @@ def table(root: Path = ROOT) -> str:
     rows.append("|---|---|---|---|---|---|---|")
     for study in own["studies"].values():
         scores = study["scores"]
-        cells = [_cell(scores.get(name)) for name in ("default", "icem", "gradient")]
+        cells = [_cell(scores.get(name), len(own["seeds"])) for name in ("default", "icem", "gradient")]
         best, least = f"{study['reference']:,.5g}", f"{study['random']:,.5g}"
         rows.append(f"| {study['env']} | {study['steps']:,} | {least} | {best} | {' | '.join(cells)} |")
-    return "\n".join([*rows, "", f"`{own['command']}`: {own['what']}, {len(own['seeds'])} of them; in brackets the worst."])
+    return "\n".join(
+        [*rows, "", f"`{own['command']}`: {own['what']}; {len(own['seeds'])} seeds, in brackets the worst."]
+    )
 
 
 def written(page: str) -> str:
