@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -117,6 +118,16 @@ DAMAGE = {
     "an event deleted": (["DELETE FROM events WHERE kind = 'note'"], 45, "row 0 of events is missing"),
     "an event changed": (["UPDATE events SET text = 'all is lost'"], 45, "row 0 of events was changed"),
     "an event that is no text": (["UPDATE events SET text = CAST(x'ff' AS TEXT)"], 45, "row 0 of events was changed"),
+    "a word for the number of rows": (
+        ["UPDATE sqlite_sequence SET seq = 'x' WHERE name = 'transitions'"],
+        45,
+        "row 45 of transitions is missing",
+    ),
+    "a table of another form": (
+        ["DROP TABLE tasks", "CREATE TABLE tasks (digest BLOB)", "INSERT INTO tasks VALUES (x'00')"],
+        45,
+        "row 0 of tasks is missing",
+    ),
     "a task changed": (["UPDATE tasks SET returns = '[2.0]'"], 45, "row 0 of tasks was changed"),
 }
 
@@ -146,6 +157,22 @@ def test_damage_is_found_by_all_named_and_what_is_sound_is_exported(case, run, f
         assert own.files == whole.files
         for name in own.files:
             np.testing.assert_array_equal(own[name], whole[name][:sound], strict=True)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "CREATE TRIGGER strange AFTER INSERT ON transitions BEGIN DELETE FROM transitions WHERE step = 3; END",
+        """ALTER TABLE transitions RENAME TO rest; CREATE VIEW transitions AS WITH RECURSIVE strange(x) AS
+        (VALUES (0) UNION ALL SELECT x + 1 FROM strange) SELECT rest.* FROM strange, rest""",
+    ],
+    ids=["trigger", "a view without an end"],
+)
+def test_a_record_with_a_program_in_it_is_refused_at_once(statements, run, tmp_path, capsys):
+    with closing(sqlite3.connect(run / "run.sqlite")) as connection:
+        connection.executescript(statements)
+    for words in commands(run, tmp_path):
+        refused(words, "run.sqlite has", capsys, "a program that changes or makes up rows")
 
 
 def test_what_is_sound_goes_to_minari_too_and_over_nothing(run, tmp_path, capsys):

@@ -153,7 +153,12 @@ class Record:
         _check_kinds(path)
         with _complaining(path):
             connection = _connected(f"{path.absolute().as_uri()}?mode={mode}", power_safe)
+            strange = connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')").fetchone()
             row = connection.execute("SELECT value FROM about WHERE name = 'format'").fetchone()
+        if strange is not None:
+            connection.close()
+            why = "a program that changes or makes up rows: drop it, the rows that maxplore wrote are checked then"
+            raise InputError(f"{path} has {strange[0]}, {why}")
         if row is None or row[0] != str(FORMAT):
             connection.close()
             raise InputError(
@@ -209,11 +214,11 @@ class Record:
         """How many rows are as they were written, from the first on, and why it is no more; nothing if all are."""
         number, before = 0, b""
         try:
-            for *row, digest in self._connection.execute(f"SELECT * FROM {table} ORDER BY 1"):
-                if row[0] < number:
-                    return number, f"row {row[0]} of {table} is too many"
-                if row[0] > number:
-                    break
+            for at, *row, digest in self._connection.execute(f"SELECT rowid, * FROM {table} ORDER BY 1"):
+                if at < number:
+                    return number, f"row {at} of {table} is too many"
+                if at > number:
+                    return number, f"row {number} of {table} is missing"
                 begun = begins.pop(number, [])
                 if _digest(before, [*row, *begun]) != digest:
                     return number, f"row {number} of {table}{', or its episode,' * bool(begun)} was changed"
@@ -223,7 +228,7 @@ class Record:
             raise
         except sqlite3.DatabaseError as error:
             return number, f"row {number} of {table}: {error}"
-        if number != (0 if last is None else last[0] + 1):
+        if number - 1 != (-1 if last is None else last[0]):  # which may be anything, if it was changed
             return number, f"row {number} of {table} is missing"
         return number, f"an episode has no row of {table}" if begins else ""
 
