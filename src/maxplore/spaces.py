@@ -92,8 +92,8 @@ class Bounded(Vector):
         low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
         if not (np.isfinite(low) & np.isfinite(high)).all():
             raise InputError(
-                f"action_space is {space}, expected finite bounds: wrap the environment in gymnasium's ClipAction "
-                "or RescaleAction"
+                f"action_space is {space}, expected finite bounds: give it some by gymnasium's "
+                "TransformAction (its ClipAction has none)"
             )
         if (high <= low).any():
             raise InputError(f"action_space is {space}, expected every upper bound to be above the lower one")
@@ -213,7 +213,8 @@ def _check_within(box: spaces.Box, name: str, given: np.ndarray, kept: np.ndarra
     if bad.any():
         place = tuple(np.argwhere(bad)[0])
         least, most = (np.broadcast_to(bound, given.shape)[place] for bound in (low, high))
-        refuse(name, given, bad, f"{least} to {most}, as its space has it, or a little beyond")
+        wanted = f"{least} to {most}, as its space has it, or a little beyond: if it is right, widen the space"
+        refuse(name, given, bad, wanted)
 
 
 def _counted(name: str, given: np.ndarray, first: Any, count: Any) -> np.ndarray:
