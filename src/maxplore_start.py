@@ -16,6 +16,9 @@ INTERRUPTED = 130
 def main() -> int:
     """`maxplore`, as it is installed."""
     signal.signal(signal.SIGINT, _end)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed, and a file of a run would get its number, and what goes there
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     from maxplore_cli import main as command_line
 
     return command_line()

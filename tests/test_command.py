@@ -41,8 +41,14 @@ class Deaf(CartPoleEnv):
         except KeyboardInterrupt:
             pass
 
+class Stopped(CartPoleEnv):
+    def step(self, action):
+        signal.raise_signal(signal.SIGINT)
+        return super().step(action)
+
 import gymnasium as gym
 gym.register("Deaf-v0", Deaf)
+gym.register("Stopped-v0", Stopped)
 
 def deaf(state, action, next_state):
     Deaf()
@@ -115,6 +121,31 @@ def test_a_run_whose_output_nobody_reads_ends_in_good_order(tmp_path):
 def test_other_commands_end_without_a_word(words):
     ended = unread(*words)
     assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_ctrl_c_is_heard_where_nobody_reads_that_it_was(world, tmp_path):
+    """As in `maxplore explore ... 2>&1 | tee log`, where `tee` ends by the same Ctrl-C."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*COMMAND, "explore", "world:Stopped-v0", *CHAIN[2:], "--out", str(tmp_path / "run")]
+    own = {**os.environ, "PYTHONPATH": str(world)}
+    try:
+        ended = subprocess.run(command, stdout=writing, stderr=writing, env=own, check=False, timeout=300)
+    finally:
+        os.close(writing)
+    assert ended.returncode == 130
+    with Record.read(tmp_path / "run" / "run.sqlite") as record:
+        assert record.steps == 1
+        assert not [event for event in record.events() if event.kind == "misbehaved"]
+    assert (tmp_path / "run" / "checkpoints" / "0000000001.npz").exists()
+
+
+def test_a_command_does_without_streams_that_are_closed(tmp_path):
+    script = '"$@" <&- >&- 2>&-'
+    for words, status in ((["list"], 0), (CHAIN, 0), (["report", "nowhere"], 2)):
+        given = [*words, "--out", str(tmp_path / "run")] if words is CHAIN else words
+        ended = subprocess.run(["sh", "-c", script, "sh", *COMMAND, *given], check=False, timeout=300)
+        assert ended.returncode == status
 
 
 def test_a_backend_of_matplotlib_that_does_not_exist_is_named_in_one_line():

@@ -3,10 +3,12 @@
 import signal
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from maxplore_start import INTERRUPTED as INTERRUPTED  # where nothing heavy is imported
+
+TOLD = "maxplore: finishing this step; Ctrl-C again ends at once, and the run can still be resumed\n"
 
 _asked = False
 """Whether there was a Ctrl-C since `heard` began."""
@@ -44,7 +46,9 @@ def interruptible() -> Generator[Callable[[], bool]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
-        sys.stderr.write("maxplore: finishing this step; Ctrl-C again ends at once, and the run can still be resumed\n")
+        # Nobody may read it any more, as where `tee` has ended by the same Ctrl-C; or a line may be half written there.
+        with suppress(OSError, RuntimeError):
+            sys.stderr.write(TOLD)
 
     with _handled(notice):
         obey()
