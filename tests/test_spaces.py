@@ -149,7 +149,7 @@ def test_an_action_of_a_single_number_without_axes():
 def test_infinite_bounds_are_refused_with_what_to_do(low, high):
     message = refusal(actions, spaces.Box(low, high, (2,), np.float32))
     assert "finite" in message
-    assert "RescaleAction" in message
+    assert "TransformAction" in message
 
 
 def test_bounds_of_which_one_alone_is_infinite_or_without_room_are_refused():

@@ -4,6 +4,7 @@ An environment may go on using its buffers: those of its observations, and the a
 """
 
 import copy
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -67,7 +68,7 @@ def number(reward: Any, *, finite: bool) -> float:
 
 def _parts(what: str, told: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     """What a method of an environment has returned, or an `InputError` if it is not of Gymnasium's present form."""
-    if isinstance(told, tuple) and len(told) == len(names) and isinstance(told[-1], dict | None):
+    if isinstance(told, tuple) and len(told) == len(names) and isinstance(told[-1], Mapping | None):
         return told
     got = f"{len(told)} values" if isinstance(told, tuple) else f"a {type(told).__name__}"
     raise InputError(

@@ -1,5 +1,6 @@
 """Gymnasium's spaces, and the plain arrays that maxplore thinks in."""
 
+import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +17,8 @@ IMAGE_PIXELS = 4096
 
 SLACK = 0.1
 """How far a real number may lie outside the bounds of its Box, as noise of sensors does: a share of the range between
-them; where only one side has a bound, of that bound, or of 1 if that is more."""
+them; where only one side has a bound, of that bound, or of 1 if that is more. Farther out an action is refused, and an
+observation warned of once: environments do not always keep to the bounds that they declare."""
 
 
 class Numbered:
@@ -54,6 +56,9 @@ class Numbered:
 class Vector:
     """Everything else, flattened into a real vector (Dict, Tuple, Box of any shape)."""
 
+    strict = False
+    """Whether what is far out of bounds is refused."""
+
     def __init__(self, space: gym.Space[Any]) -> None:
         self.space = space
         self.entry = Entry((int(spaces.flatdim(space)),))
@@ -62,7 +67,7 @@ class Vector:
         self._box = flat
 
     def inward(self, name: str, value: Any) -> np.ndarray:
-        return np.asarray(spaces.flatten(self.space, taken(self.space, name, value)), np.float32)
+        return np.asarray(spaces.flatten(self.space, taken(self.space, name, value, strict=self.strict)), np.float32)
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -80,12 +85,14 @@ class Vector:
         leading = given.ndim - len(shape)
         if leading < 0 or given.shape[leading:] != shape:
             raise InputError(f"{name} has shape {given.shape}, expected {shape} with any number of axes before it")
-        _check_within(self._box, name, given, given)
+        _check_within(self._box, name, given, given, strict=self.strict)
         return given.astype(np.float32).reshape(*given.shape[:leading], *self.entry.shape)
 
 
 class Bounded(Vector):
     """A box of actions; inside it is [-1, 1] in every dimension."""
+
+    strict = True
 
     def __init__(self, space: spaces.Box) -> None:
         super().__init__(space)
@@ -166,8 +173,9 @@ def _parts(space: gym.Space[Any]) -> list[gym.Space[Any]]:
     return [space]
 
 
-def taken(space: gym.Space[Any], name: str, value: Any) -> Any:
-    """A copy of the value in the space's own types; an `InputError` that says which part of it is wrong."""
+def taken(space: gym.Space[Any], name: str, value: Any, *, strict: bool = False) -> Any:
+    """A copy of the value in the space's own types; an `InputError` that says which part of it is wrong. Real numbers
+    far out of bounds are, if it is `strict`; else there is a warning."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
         children = dict(space.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces))
         try:
@@ -178,7 +186,7 @@ def taken(space: gym.Space[Any], name: str, value: Any) -> Any:
         if not fits:
             wanted = ", ".join(map(repr, children))
             raise InputError(f"{name} is a {type(value).__name__}, expected one with exactly the parts {wanted}")
-        own = {key: taken(child, f"{name}[{key!r}]", parts[key]) for key, child in children.items()}
+        own = {key: taken(child, f"{name}[{key!r}]", parts[key], strict=strict) for key, child in children.items()}
         return own if isinstance(space, spaces.Dict) else tuple(own.values())
     given = as_array(name, value)
     if given.shape != space.shape:
@@ -187,7 +195,7 @@ def taken(space: gym.Space[Any], name: str, value: Any) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
             kept = given.astype(space.dtype)
         whole = np.issubdtype(space.dtype, np.integer)
-        _check_within(space, name, given, given if whole else kept)
+        _check_within(space, name, given, given if whole else kept, strict=strict or whole)
         if not whole:
             return kept
         first, count = space.low, space.high.astype(np.float64) - space.low + 1
@@ -199,8 +207,9 @@ def taken(space: gym.Space[Any], name: str, value: Any) -> Any:
     return np.int64(whole) if isinstance(space, spaces.Discrete) else whole.astype(space.dtype)
 
 
-def _check_within(box: spaces.Box, name: str, given: np.ndarray, kept: np.ndarray) -> None:
-    """An `InputError` if what is `kept` of the given numbers is far out of bounds, or too large to calculate with."""
+def _check_within(box: spaces.Box, name: str, given: np.ndarray, kept: np.ndarray, *, strict: bool) -> None:
+    """An `InputError` if what is `kept` of the given numbers is too large to calculate with, or, if it is `strict`, far
+    out of bounds; else a warning."""
     low, high, usable = box.low, box.high, np.abs(kept) <= LARGEST
     if (usable & (low <= kept) & (kept <= high)).all():
         return
@@ -214,7 +223,11 @@ def _check_within(box: spaces.Box, name: str, given: np.ndarray, kept: np.ndarra
         place = tuple(np.argwhere(bad)[0])
         least, most = (np.broadcast_to(bound, given.shape)[place] for bound in (low, high))
         wanted = f"{least} to {most}, as its space has it, or a little beyond: if it is right, widen the space"
-        refuse(name, given, bad, wanted)
+        if strict:
+            refuse(name, given, bad, wanted)
+        index = [int(axis) for axis in place[given.ndim - len(box.shape) :]]
+        # Without the number, the text is the same each time, and Python shows it once.
+        warnings.warn(f"{name}{index if index else ''} is far out of bounds, expected {wanted}", stacklevel=2)
 
 
 def _counted(name: str, given: np.ndarray, first: Any, count: Any) -> np.ndarray:

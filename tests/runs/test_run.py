@@ -58,8 +58,8 @@ class Awkward(gym.Env):
                     seen[1] = np.nan
                 case "shape":
                     seen = np.zeros(3, np.float32)
-                case "outside":
-                    seen[0] = 13.0
+                case "huge":
+                    seen[0] = 1e10
                 case "words":
                     seen = "left"
                 case "hang":
@@ -157,7 +157,7 @@ FAULTS = {
     "exception": "ZeroDivisionError: division by zero",
     "nan": "observation[1] is nan",
     "shape": "observation has shape (3,), expected (2,)",
-    "outside": "observation[0] is 13.0, expected -10.0 to 10.0",
+    "huge": "observation[0] is 10000000000.0, expected a finite number of at most 1e+09",
     "words": "observation is 'left'",
     "no flag": "terminated is 'no', expected True or False",
     "four values": "the environment's step returns 4 values, expected observation, reward, terminated, truncated, info",
