@@ -39,10 +39,10 @@ def main() -> None:
     ensemble = GaussianEnsemble(3, 1, config.model, key=key)
     mdp = ExplorationMDP(ensemble, Task(upright), history)
     start = history[jnp.arange(32)].state
-    sac = Sac(replace(LEARNED.config, episodes=20, random_episodes=3))
+    sac = Sac(replace(LEARNED.config, episodes=60, random_episodes=3))
 
     def fitted(tell: Tell | None) -> Any:
-        return fit(ensemble, history, replace(config.fit, most_steps=1000), key=key, tell=tell)
+        return fit(ensemble, history, replace(config.fit, most_steps=3000), key=key, tell=tell)
 
     def solved(solver: Any) -> Callable[[Tell | None], Any]:
         def solve(tell: Tell | None) -> Any:
