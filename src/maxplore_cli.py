@@ -254,11 +254,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = INTERRUPTED
     except BrokenPipeError:
         status = UNREAD
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries once more when it ends
-        status = status or UNREAD
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            # Python tries once more when it ends, and then has a status of its own.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            status = status or UNREAD
     return status
 
 
