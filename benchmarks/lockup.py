@@ -7,7 +7,7 @@ threads were all asleep whenever it was looked at, for `--patience` seconds, is 
 is needed for programs but the last, which is maxplore's own: the probe policies of the preset `tasks`.
 
 With jaxlib 0.10.2 on 2 cores of an AMD EPYC (Zen 5), twice each: under the usual scheduler the last was stuck twice
-and all others returned. It is not cut down yet: with fewer iterations, or without its vmap, it returns.
+and all others returned. It is not cut down yet.
 """
 
 import argparse

@@ -17,7 +17,7 @@ Numbers = ArrayLike | Sequence[Any]
 
 LARGEST = np.float64(1e9)  # which float16 numbers can be compared with
 """The largest number that a state or an action may hold. A single larger one among others of order 1 leaves float32
-nothing to plan with: from 1e11 on, gradients of policies overflow (tests/test_door.py)."""
+nothing to plan with: gradients of policies overflow. Just below it they do not (tests/test_door.py)."""
 
 FINITE = f"a finite number of at most {LARGEST:g} in size (larger ones are for larger units)"
 
